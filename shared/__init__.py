@@ -1,0 +1,1 @@
+"""The core of gpufleet: jobs, their store, queues, clusters and policy. It imports nothing of `workers`."""

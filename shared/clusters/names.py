@@ -1,0 +1,48 @@
+"""The labels, annotations and environment variables that the fleet writes on cluster objects.
+
+They are the fleet's only memory on a cluster: a worker that knows nothing else can tell from them whose object it sees. Anything
+under the `gpufleet.io` domain is refused in what users send, so that nobody can forge them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+DOMAIN: Final = "gpufleet.io"
+USER_DOMAIN: Final = "simulation.gpufleet.io"
+"""The one subdomain that users may write: it steers simulated clusters, and real clusters ignore it."""
+
+MANAGED: Final = "gpufleet.io/managed"
+"""Label, `"true"`: this object belongs to the fleet. What the observer watches by."""
+JOB_ID: Final = "gpufleet.io/job-id"
+"""Label and annotation: the job's id."""
+EXECUTION: Final = "gpufleet.io/execution"
+"""Label and annotation: the number of the execution, from 1."""
+SPEC_HASH: Final = "gpufleet.io/spec-hash"
+"""Annotation: the hash of the specification, by which an object of the same name is known as the same thing."""
+RELEASED: Final = "gpufleet.io/released"
+"""Annotation: `"no"` until the committed object was let run; written in the same patch that lets it run."""
+NAME: Final = "gpufleet.io/name"
+"""Annotation: the name that the user gave."""
+QUEUE: Final = "gpufleet.io/queue-name"
+"""Annotation: the Kueue queue that the user asked for; it becomes Kueue's label at release, so that Kueue admits nothing before."""
+
+KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"
+"""Label by which Kueue takes a Job in hand. https://kueue.sigs.k8s.io/docs/tasks/run/jobs/"""
+
+INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+EKS_CAPACITY: Final = "eks.amazonaws.com/capacityType"
+"""`SPOT` on the spot nodes of an EKS managed node group."""
+KARPENTER_CAPACITY: Final = "karpenter.sh/capacity-type"
+"""`spot` on the spot nodes that Karpenter starts."""
+
+ENV_PREFIX: Final = "GPUFLEET_"
+ENV_JOB_ID: Final = "GPUFLEET_JOB_ID"
+ENV_JOB_NAME: Final = "GPUFLEET_JOB_NAME"
+ENV_EXECUTION: Final = "GPUFLEET_EXECUTION"
+
+
+def reserved(key: str) -> bool:
+    """Whether a label or annotation key is the fleet's own, so that users may not write it."""
+    prefix = key.partition("/")[0].lower()
+    return prefix != USER_DOMAIN and (prefix == DOMAIN or prefix.endswith("." + DOMAIN))

@@ -1,0 +1,120 @@
+"""JSON values as trees: what a value may hold to be stored and applied, and its canonical bytes.
+
+Everything that comes from outside passes `check_tree` once, before anything walks it by recursion, hashes it or measures it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Final
+
+from shared.errors import InvalidError, Problem
+
+MAX_DEPTH: Final = 50
+"""Levels of arrays and objects, the outermost included; what GCO allows (`yaml_max_depth`)."""
+MAX_VALUES: Final = 100_000
+"""Values in one document. A manifest of the largest size that is made of tiny values would keep a worker busy for seconds."""
+MAX_PROBLEMS: Final = 100
+"""Problems told at once; after these the rest isn't looked for."""
+
+_INT64: Final = range(-(2**63), 2**63)
+
+Path = tuple["Path", str | int] | None
+"""The way to a value, as a chain from the leaf to the root; text only when there is something to tell."""
+
+
+class RepeatedKeys(dict[str, Any]):
+    """An object that was written with the same key more than once; `repeated` holds these keys."""
+
+    repeated: tuple[str, ...] = ()
+
+
+def check_tree(value: object, *, pointer: str = "", max_depth: int = MAX_DEPTH) -> None:
+    """Refuse what JSON can carry and Kubernetes cannot, or what is too deep or too much to work on.
+
+    Raises:
+        InvalidError: more than `max_depth` levels or 100,000 values, keys that are no strings or came twice, NUL characters, lone
+            surrogates, numbers that aren't finite, integers beyond 64 bits, and values of a type that JSON doesn't have.
+    """
+    problems: list[Problem] = []
+    stack: list[tuple[object, Path, int]] = [(value, None, 1)]
+    seen = 0
+    while stack and len(problems) < MAX_PROBLEMS:
+        found, path, depth = stack.pop()
+        seen += 1
+        rule = _rule_against(found)
+        if rule is None and isinstance(found, dict | list):
+            if depth > max_depth:
+                rule = f"must be nested at most {max_depth} levels deep"
+            elif seen + len(stack) + len(found) > MAX_VALUES:
+                problems.append(Problem(pointer=pointer, value=None, rule=f"must hold at most {MAX_VALUES} values"))
+                break
+            elif isinstance(found, list):
+                stack.extend((item, (path, index), depth + 1) for index, item in enumerate(found))
+            else:
+                problems.extend(_key_problems(found, pointer, path))
+                stack.extend((item, (path, key), depth + 1) for key, item in found.items() if isinstance(key, str))
+        if rule is not None:
+            shown = None if isinstance(found, dict | list) else found
+            problems.append(Problem(pointer=pointer + text_of(path), value=shown, rule=rule))
+    if problems:
+        raise InvalidError(sorted(problems[:MAX_PROBLEMS], key=lambda problem: problem.pointer))
+
+
+def canonical(value: object) -> bytes:
+    """Return the one JSON text of a checked value: sorted keys, no blanks, UTF-8. For hashes, sizes and comparisons."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def step(key: str | int) -> str:
+    """Return one step of a JSON pointer (RFC 6901), with its slash and its escapes."""
+    return f"/{key}" if isinstance(key, int) else "/" + key.replace("~", "~0").replace("/", "~1")
+
+
+def text_of(path: Path) -> str:
+    """Return the JSON pointer of a path."""
+    steps = []
+    while path is not None:
+        path, key = path
+        steps.append(step(key))
+    return "".join(reversed(steps))
+
+
+def text_rule(text: str) -> str | None:
+    """Return the rule that a text breaks, if it can't be stored as UTF-8 without NUL."""
+    if "\0" in text:
+        return "must not contain a NUL character"
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return "must not contain a lone surrogate"
+    return None
+
+
+def _rule_against(value: object) -> str | None:
+    if isinstance(value, str):
+        return text_rule(value)
+    if value is None or isinstance(value, bool | dict | list):
+        return None
+    if isinstance(value, int):
+        return None if value in _INT64 else "must be an integer of at most 64 bits"
+    if isinstance(value, float):
+        return None if math.isfinite(value) else "must be a finite number"
+    return "must be a value of JSON: an object, an array, a string, a number, a boolean or null"
+
+
+def _key_problems(found: dict[Any, Any], pointer: str, path: Path) -> list[Problem]:
+    problems = []
+    for key in found:
+        rule = text_rule(key) if isinstance(key, str) else "must be a string, as every key of an object"
+        if rule is not None:
+            shown = key if isinstance(key, str | int | float) else None
+            problems.append(Problem(pointer=pointer + text_of(path), value=shown, rule=f"key {rule}"))
+    if isinstance(found, RepeatedKeys):
+        problems.extend(
+            Problem(pointer=pointer + text_of((path, key)), value=key, rule="key must stand only once in its object")
+            for key in found.repeated
+        )
+    return problems

@@ -1,0 +1,1 @@
+"""SQS: sending, receiving with a heartbeat, and dead letters."""

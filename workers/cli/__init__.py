@@ -1,0 +1,1 @@
+"""The `gpufleet` command, a client of the API."""

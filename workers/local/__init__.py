@@ -1,0 +1,1 @@
+"""The embedded fleet: everything that `gpufleet up` starts on one machine."""

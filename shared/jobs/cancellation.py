@@ -1,0 +1,32 @@
+"""Cancelling a job in any state that is not terminal."""
+
+from __future__ import annotations
+
+from shared.errors import ConflictError, NotFoundError
+from shared.ids import is_job_id
+from shared.jobs import transitions
+from shared.jobs.changes import Changes
+from shared.jobs.model import Head, StopIntent
+from shared.jobs.ports import JobStore
+from shared.jobs.transitions import Change, Moment
+
+
+class Cancellation:
+    """Ends a queued job at once, and marks any other: it is cancelled when its cluster confirms that nothing of it runs."""
+
+    def __init__(self, *, store: JobStore, changes: Changes) -> None:
+        self._store = store
+        self._changes = changes
+
+    async def cancel(self, job_id: str, *, reason: str, by: str | None = None) -> Head:
+        """Returns the head after the request. Raises NotFoundError, or ConflictError for a job that has ended."""
+        head = await self._store.head(job_id) if is_job_id(job_id) else None
+        if head is None:
+            raise NotFoundError("Job", job_id)
+
+        def build(head: Head, moment: Moment) -> Change | None:
+            if head.state.terminal:
+                raise ConflictError(f"Job '{head.id}' is already {head.state}; only a job that has not ended can be cancelled")
+            return transitions.stop_requested(head, StopIntent.CANCEL, reason, by, moment)
+
+        return await self._changes.make(head, build)

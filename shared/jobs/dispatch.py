@@ -1,0 +1,212 @@
+"""From the ready list to a running object: claim, create suspended, commit, release. Steps 2 to 5 of the exactly-once protocol.
+
+The order is what makes it safe. A worker that stalls past its lease may still create a suspended object, but it can't commit it, so it
+never runs; and whoever finds a committed object that was not released releases it, once, by a patch that only the first one can make.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+import structlog
+
+from shared.clock import Clock
+from shared.errors import InvalidError, UnavailableError
+from shared.ids import Ids
+from shared.jobs import transitions
+from shared.jobs.changes import Changes
+from shared.jobs.model import Claim, ClusterObject, Head, ReadyEntry, Specification, StopIntent
+from shared.jobs.patience import patiently
+from shared.jobs.ports import Bundle, Cluster, JobStore, LostError, Observed, RefusedError, Render, StrangerError
+from shared.jobs.states import State
+from shared.jobs.stopping import Stopping
+
+log = structlog.get_logger()
+
+LEASE = timedelta(seconds=60)
+"""How long a claim lasts. Applying takes a few hundred milliseconds; half of the lease is left for tries against a cluster that is slow."""
+
+
+class Outcome(StrEnum):
+    """How the application of one claimed job ended."""
+
+    APPLIED = "applied"  # committed and released
+    FENCED = "fenced"  # somebody else holds the job by now
+    RETRYABLE = "retryable"  # given back, or left to the sweeper, to be tried again
+    FAILED = "failed"  # the cluster will never accept it
+    STOPPED = "stopped"  # it was to be stopped before it had been committed
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claimed:
+    """A job that this worker has claimed, and the time of the event loop by which it must have been applied or given back."""
+
+    head: Head
+    until: float
+
+
+class Dispatch:
+    """Claims and applies the jobs of one region."""
+
+    def __init__(
+        self,
+        *,
+        region: str,
+        owner: str,
+        store: JobStore,
+        cluster: Cluster,
+        render: Render,
+        stopping: Stopping,
+        changes: Changes,
+        clock: Clock,
+        ids: Ids,
+        chance: random.Random,
+        lease: timedelta = LEASE,
+    ) -> None:
+        self._region = region
+        self._owner = owner
+        self._store = store
+        self._cluster = cluster
+        self._render = render
+        self._stopping = stopping
+        self._changes = changes
+        self._clock = clock
+        self._ids = ids
+        self._chance = chance
+        self._lease = lease
+        self._spread = 1
+
+    async def claim(self, limit: int) -> tuple[list[Claimed], bool]:
+        """Claim up to `limit` of the best ready jobs; the second value says whether there may be more to claim."""
+        window = max(limit, 1) * self._spread
+        entries = await self._store.ready(self._region, window)
+        chosen = self._choose(entries, limit)
+        results = await asyncio.gather(*(self._claim_one(entry) for entry in chosen))
+        won = [claimed for claimed in results if claimed is not None]
+        self._adapt(lost=len(chosen) - len(won), tried=len(chosen))
+        return won, len(entries) >= limit and bool(entries)
+
+    def _choose(self, entries: list[ReadyEntry], limit: int) -> list[ReadyEntry]:
+        """The best entries; among equal priorities a random choice of the window, as wide as the competition asks for."""
+        if self._spread == 1 or len(entries) <= 1:
+            return entries[:limit]
+        ranked = sorted(entries, key=lambda entry: (-entry.priority, self._chance.random()))
+        return ranked[:limit]
+
+    def _adapt(self, *, lost: int, tried: int) -> None:
+        """Alone, jobs are taken in exact order; each lost claim widens the window, so that many workers seldom meet."""
+        if lost * 50 > tried:
+            self._spread = min(self._spread * 2, 16)
+        elif not lost and tried and self._spread > 1 and self._chance.random() < 0.02:
+            self._spread //= 2
+
+    async def _claim_one(self, entry: ReadyEntry) -> Claimed | None:
+        loop_time = asyncio.get_running_loop().time()
+        until = loop_time + self._lease.total_seconds() / 2
+        now = self._clock.now()
+        claim = Claim(owner=self._owner, nonce=self._ids.nonce(), claimed_at=now, expires_at=now + self._lease)
+        try:
+            head = await patiently(lambda: self._store.claim(entry, claim), until=until)
+        except UnavailableError as error:
+            log.warning("claim unanswered", job=entry.job_id, error=str(error))
+            return None
+        return Claimed(head=head, until=until) if head is not None else None
+
+    async def apply(self, claimed: list[Claimed]) -> list[Outcome]:
+        """Apply claimed jobs, all at once; one batch read brings their specifications."""
+        if not claimed:
+            return []
+        heads = [one.head for one in claimed]
+        try:
+            until = min(one.until for one in claimed)
+            found = await patiently(lambda: self._store.specifications(heads), until=until)
+        except UnavailableError as error:
+            return list(await asyncio.gather(*(self._give_back(head, str(error), cluster_refused=True) for head in heads)))
+        return list(await asyncio.gather(*(self.apply_one(one, found.get(one.head.id)) for one in claimed)))
+
+    async def apply_one(self, claimed: Claimed, specification: Specification | None) -> Outcome:
+        """Create, commit and release the object of one claimed job."""
+        head = claimed.head
+        if specification is None:
+            return await self._fail(head, "specification missing", f"version {head.spec_version} is not in the table")
+        try:
+            bundle = self._render.bundle(head, specification)
+            made = await patiently(lambda: self._cluster.create(bundle, head.id, head.execution, head.spec_hash), until=claimed.until)
+        except StrangerError as stranger:
+            return await self._fail(head, "name taken", str(stranger))
+        except (RefusedError, InvalidError) as refused:
+            return await self._fail(head, "refused by the cluster", str(refused))
+        except UnavailableError as error:
+            return await self._give_back(head, str(error), cluster_refused=True)
+        if made.deleting:
+            return await self._give_back(head, f"an earlier object {made.name} is still being deleted", cluster_refused=True)
+        return await self._commit(head, made, bundle, claimed.until)
+
+    async def _commit(self, head: Head, made: Observed, bundle: Bundle, until: float) -> Outcome:
+        placed = ClusterObject(name=made.name, uid=made.uid)
+        change = transitions.committed(head, placed, self._changes.moment())
+        try:
+            now = await patiently(lambda: self._changes.write(change), until=until)
+        except LostError as lost:
+            return await self._lost(lost.current, head, made, bundle)
+        except UnavailableError as error:
+            log.warning("commit unanswered", job=head.id, error=str(error))
+            return Outcome.RETRYABLE
+        return await self.release(now, made, bundle)
+
+    async def _lost(self, current: Head | None, held: Head, made: Observed, bundle: Bundle) -> Outcome:
+        """The commit was refused: see whether the job is to be stopped, is another's, or was ours all along."""
+        if current is None or held.claim is None:
+            return Outcome.FENCED
+        if current.object is not None and current.object.uid == made.uid and current.state.on_cluster and current.stop is None:
+            return await self.release(current, made, bundle)
+        ours = current.state is State.CLAIMED and current.claim is not None and current.claim.nonce == held.claim.nonce
+        if ours and current.stop is not None:
+            await self._stopping.stop(current)
+            return Outcome.STOPPED
+        return Outcome.FENCED
+
+    async def release(self, head: Head, made: Observed, bundle: Bundle) -> Outcome:
+        """Put what supports the committed object beside it, then let it run. The observer does this where we can't."""
+        until = asyncio.get_running_loop().time() + self._lease.total_seconds() / 2
+        try:
+            if bundle.supporting:
+                await patiently(lambda: self._cluster.support(bundle, made), until=until)
+            at = self._clock.now()
+            await patiently(lambda: self._cluster.release(head.namespace, made.name, made.uid, at), until=until)
+        except RefusedError as refused:
+            await self._stopping.request(head, StopIntent.REFUSAL, str(refused), by=self._owner)
+            return Outcome.FAILED
+        except UnavailableError as error:
+            log.warning("release unanswered", job=head.id, object=made.name, error=str(error))
+        return Outcome.APPLIED
+
+    async def give_back(self, claimed: Claimed, reason: str) -> None:
+        """Give a claim back at once, for another worker (graceful shutdown)."""
+        await self._give_back(claimed.head, reason, cluster_refused=False)
+
+    async def _give_back(self, head: Head, reason: str, *, cluster_refused: bool) -> Outcome:
+        try:
+            await self._changes.write(transitions.claim_returned(head, reason, self._changes.moment(), cluster_refused=cluster_refused))
+        except LostError:
+            return Outcome.FENCED
+        except UnavailableError as error:
+            log.warning("claim not given back; it lapses", job=head.id, error=str(error))
+        return Outcome.RETRYABLE
+
+    async def _fail(self, head: Head, reason: str, message: str) -> Outcome:
+        try:
+            await self._changes.write(transitions.failed(head, reason, message, self._changes.moment()))
+        except LostError as lost:
+            if lost.current is not None and lost.current.stop is not None and lost.current.state is State.CLAIMED:
+                await self._stopping.stop(lost.current)
+                return Outcome.STOPPED
+            return Outcome.FENCED
+        except UnavailableError as error:
+            log.warning("failure not written; the claim lapses", job=head.id, error=str(error))
+            return Outcome.RETRYABLE
+        return Outcome.FAILED

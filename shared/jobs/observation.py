@@ -1,0 +1,201 @@
+"""Following a region's cluster: step 6 of the protocol. Facts become conditional transitions; one that is won writes one event.
+
+Facts of one object are handled one after the other and the newest wins; those of different objects don't wait for each other. Heads are
+read in batches when an object is first of interest, kept, and corrected by the refusal of a write that was made from an old one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import structlog
+
+from shared.clock import Clock
+from shared.errors import UnavailableError
+from shared.jobs import transitions
+from shared.jobs.changes import Changes
+from shared.jobs.head_cache import HeadCache
+from shared.jobs.judgement import Verdict, is_committed, judge_gone, judge_present
+from shared.jobs.model import Head, StopIntent
+from shared.jobs.ports import Cluster, JobStore, LogKeeper, Observed, RefusedError, Render
+from shared.jobs.stopping import Stopping
+from shared.jobs.transitions import Change, Moment
+
+log = structlog.get_logger()
+
+ADOPTION_GRACE = timedelta(seconds=90)
+"""How long an object may stand suspended before the observer asks whose it is: a lease and a half, so that its maker comes first."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fact:
+    """What was seen of one object; `gone` when it is no more."""
+
+    seen: Observed
+    gone: bool
+
+
+class Observation:
+    """Turns what is seen on one region's cluster into the states of its jobs."""
+
+    def __init__(
+        self,
+        *,
+        region: str,
+        store: JobStore,
+        cluster: Cluster,
+        render: Render,
+        changes: Changes,
+        stopping: Stopping,
+        logs: LogKeeper,
+        heads: HeadCache,
+        clock: Clock,
+        grace: timedelta = ADOPTION_GRACE,
+    ) -> None:
+        self._region = region
+        self._store = store
+        self._cluster = cluster
+        self._render = render
+        self._changes = changes
+        self._stopping = stopping
+        self._logs = logs
+        self._heads = heads
+        self._clock = clock
+        self._grace = grace
+
+    async def handle(self, fact: Fact) -> timedelta | None:
+        """See to one fact; returns how long from now it should be looked at again, if at all. Raises UnavailableError."""
+        seen = fact.seen
+        if not fact.gone and not seen.is_released and not seen.deleting and not self._overdue(seen):
+            return self._grace
+        head = await self._heads.get(seen.job_id)
+        if head is not None and not is_committed(head, seen):
+            head = await self._heads.fresh(seen.job_id)
+        if head is None:
+            log.warning("object of an unknown job", job=seen.job_id, object=seen.name, namespace=seen.namespace)
+            return None
+        verdict = judge_gone(head, seen) if fact.gone else judge_present(head, seen)
+        await self._carry_out(verdict, head, fact)
+        return None if seen.is_released or fact.gone else self._grace
+
+    async def settle(self, listed: Iterable[Observed]) -> list[Fact]:
+        """After a fresh list: the facts of jobs whose committed object was not on it, each confirmed by a read of its own."""
+        present = {seen.uid for seen in listed}
+        facts = []
+        for head in await self._store.active(self._region):
+            if head.object is None or head.object.uid in present:
+                continue
+            found = await self._cluster.read(head.namespace, head.object.name)
+            if found is not None and found.uid == head.object.uid:
+                facts.append(Fact(seen=found, gone=False))
+            else:
+                facts.append(Fact(seen=_unseen(head), gone=True))
+        return facts
+
+    def _overdue(self, seen: Observed) -> bool:
+        return seen.created_at is not None and self._clock.now() - seen.created_at > self._grace
+
+    async def _carry_out(self, verdict: Verdict, head: Head, fact: Fact) -> None:
+        seen = fact.seen
+        match verdict:
+            case Verdict.NOTHING:
+                if head.state.terminal:
+                    self._heads.forget(head.id)
+            case Verdict.STRAY:
+                log.info("stray object deleted", job=head.id, object=seen.name, uid=seen.uid)
+                await self._cluster.delete(seen.namespace, seen.name, seen.uid)
+            case Verdict.RELEASE:
+                await self._release(head, seen)
+            case Verdict.INTERRUPTED:
+                reason = seen.disrupted or "interrupted"
+                self._heads.keep(await self._stopping.request(head, StopIntent.INTERRUPTION, reason))
+            case Verdict.STOPPED:
+                self._heads.keep(await self._stopping.complete(head))
+            case Verdict.SUCCEEDED | Verdict.FAILED:
+                await self._finish(verdict, head, fact)
+            case _:
+                await self._advance(head, fact)
+
+    async def _release(self, head: Head, seen: Observed) -> None:
+        specification = (await self._store.specifications([head])).get(head.id)
+        if specification is None:
+            return
+        try:
+            await self._cluster.support(self._render.bundle(head, specification), seen)
+        except RefusedError as refused:
+            self._heads.keep(await self._stopping.request(head, StopIntent.REFUSAL, str(refused)))
+            return
+        await self._cluster.release(seen.namespace, seen.name, seen.uid, self._clock.now())
+
+    async def _finish(self, verdict: Verdict, head: Head, fact: Fact) -> None:
+        """An execution has ended: its logs are kept first, so that an ended job's logs can be read."""
+        note = await self._logs.keep(head)
+        seen = fact.seen
+        if verdict is Verdict.FAILED and seen.disrupted is None:
+            seen = replace(seen, disrupted=await self._disruption(seen))
+        await self._advance(head, Fact(seen=replace(seen, logs=note), gone=fact.gone))
+
+    async def _disruption(self, seen: Observed) -> str | None:
+        return await self._cluster.disruption(seen.namespace, seen.name)
+
+    async def _advance(self, head: Head, fact: Fact) -> None:
+        """Make the transition that the fact stands for; when the job has changed meanwhile, judge anew."""
+
+        def build(now: Head, moment: Moment) -> Change | None:
+            verdict = judge_gone(now, fact.seen) if fact.gone else judge_present(now, fact.seen)
+            return transition(verdict, now, fact.seen, moment)
+
+        self._heads.keep(await self._changes.make(head, build))
+
+
+def transition(verdict: Verdict, head: Head, seen: Observed, moment: Moment) -> Change | None:
+    """The change that a verdict calls for; None where it calls for none of the job's state."""
+    match verdict:
+        case Verdict.RUNNING:
+            return transitions.running(head, None, moment)
+        case Verdict.SUCCEEDED:
+            return transitions.succeeded(head, seen.finished_at, moment, started_at=seen.started_at, message=seen.logs)
+        case Verdict.FAILED if seen.disrupted is not None:
+            return transitions.interrupted(head, seen.disrupted, moment)
+        case Verdict.FAILED:
+            return transitions.attempt_failed(head, seen.failed_reason or "failed", seen.failed_message, moment)
+        case Verdict.NOT_STARTED:
+            return transitions.not_started(head, f"{seen.name} was deleted before it was released", moment)
+        case Verdict.DELETED:
+            return transitions.failed(head, "deleted on the cluster", f"{seen.name} ({seen.uid}) is gone without having ended", moment)
+        case Verdict.STOPPED:
+            return transitions.stopped(head, moment)
+        case _:
+            return None
+
+
+def _unseen(head: Head) -> Observed:
+    """What is known of a committed object that is gone and whose end nobody saw. It may have run, so it counts as released."""
+    assert head.object is not None
+    return Observed(
+        name=head.object.name,
+        namespace=head.namespace,
+        uid=head.object.uid,
+        resource_version="",
+        job_id=head.id,
+        execution=head.execution,
+        spec_hash=head.spec_hash,
+        released="unknown",
+        suspended=False,
+        deleting=False,
+    )
+
+
+async def work(observation: Observation, fact: Fact) -> timedelta | None:
+    """Handle one fact, trying again for as long as a part that is needed does not answer."""
+    pause = 0.2
+    while True:
+        try:
+            return await observation.handle(fact)
+        except UnavailableError as error:
+            log.warning("fact not handled yet", job=fact.seen.job_id, error=str(error))
+            await asyncio.sleep(max(pause, error.retry_after or 0.0))
+            pause = min(pause * 2, 10.0)

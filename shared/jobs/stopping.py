@@ -1,0 +1,77 @@
+"""Ending what runs: step 8 of the protocol, for cancels, timeouts, interruptions and refusals alike.
+
+A mark says that an execution is to stop and why. Then its object is deleted, by UID, with its pods before it; and only when the cluster
+confirms that nothing of it is left does the job go on to what the mark intends. So a new execution never runs beside the old one.
+"""
+
+from __future__ import annotations
+
+from shared.clock import Clock
+from shared.jobs import transitions
+from shared.jobs.changes import Changes
+from shared.jobs.model import Head, StopIntent
+from shared.jobs.ports import Cluster, JobStore, LogKeeper, Observed, Render
+from shared.jobs.states import State
+from shared.jobs.transitions import Change, Moment
+
+
+class Stopping:
+    """Marks executions of one region, deletes their objects, and completes the stop."""
+
+    def __init__(self, *, store: JobStore, cluster: Cluster, render: Render, changes: Changes, logs: LogKeeper, clock: Clock) -> None:
+        self._store = store
+        self._cluster = cluster
+        self._render = render
+        self._changes = changes
+        self._logs = logs
+        self._clock = clock
+
+    async def request(self, head: Head, intent: StopIntent, reason: str, *, by: str | None = None) -> Head:
+        """Mark the head's execution, while it is on the cluster; the bell that this rings has its object deleted."""
+        execution = head.execution
+
+        def build(now: Head, moment: Moment) -> Change | None:
+            if now.execution != execution or not now.state.on_cluster:
+                return None
+            return transitions.stop_requested(now, intent, reason, by, moment)
+
+        return await self._changes.make(head, build)
+
+    async def answer(self, job_id: str) -> None:
+        """A bell asks to have a job's stop carried out. The holder of a live claim sees to its own."""
+        head = await self._store.head(job_id)
+        if head is None or head.stop is None:
+            return
+        if head.state is State.CLAIMED and head.claim is not None and self._clock.now() < head.claim.expires_at:
+            return
+        await self.stop(head)
+
+    async def stop(self, head: Head) -> None:
+        """Delete what a job marked to be stopped has on the cluster; when it is confirmed gone, the stop is complete.
+
+        Where the deletion takes time, the observer sees its end; where it fails, the sweeper has it tried again.
+        """
+        name = head.object.name if head.object else self._render.name(head)
+        found = await self._cluster.read(head.namespace, name)
+        if found is not None and _is_of(found, head):
+            if found.is_released:
+                await self._logs.keep(head)
+            if not await self._cluster.delete(head.namespace, name, found.uid):
+                return
+        await self.complete(head)
+
+    async def complete(self, head: Head) -> Head:
+        """The cluster confirmed that nothing is left of the execution that was to be stopped."""
+        execution = head.execution
+
+        def build(now: Head, moment: Moment) -> Change | None:
+            return transitions.stopped(now, moment) if now.stop is not None and now.execution == execution else None
+
+        return await self._changes.make(head, build)
+
+
+def _is_of(found: Observed, head: Head) -> bool:
+    """Whether an object is the one of the head's execution; before the commit, the annotations say so."""
+    if head.object is not None:
+        return found.uid == head.object.uid
+    return found.job_id == head.id and found.execution == head.execution

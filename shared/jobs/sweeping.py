@@ -1,0 +1,140 @@
+"""Whatever is overdue: step 7 of the protocol. The sweeper reads only due marks, and each mark only when its time has come."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import structlog
+
+from shared.clock import Clock
+from shared.errors import UnavailableError
+from shared.jobs import transitions
+from shared.jobs.changes import Changes
+from shared.jobs.dispatch import LEASE
+from shared.jobs.model import Head, StopIntent, WaitKind
+from shared.jobs.ports import Doorbell, JobStore, LostError, SpotPrices
+from shared.jobs.schedule import due_at, execution_deadline, queue_deadline, total_deadline
+from shared.jobs.states import State
+
+log = structlog.get_logger()
+
+SPOT_RECHECK = timedelta(seconds=60)
+"""How often a job that waits for a spot price is looked at; EC2's price history changes at most every few minutes."""
+_PAGE = 100
+_PAGES = 50
+
+
+class Sweeper:
+    """Sees to overdue claims, unrung bells, ended waits, deadlines and stops. Any number may run; each step is conditional."""
+
+    def __init__(
+        self, *, store: JobStore, changes: Changes, doorbell: Doorbell, prices: SpotPrices, clock: Clock, lease: timedelta = LEASE
+    ) -> None:
+        self._store = store
+        self._changes = changes
+        self._doorbell = doorbell
+        self._prices = prices
+        self._clock = clock
+        self._lease = lease
+        self._last: dict[str, datetime] = {}
+        self._grace: dict[str, datetime] = {}
+
+    async def sweep(self, region: str) -> datetime | None:
+        """See to all that is due in a region; returns when the next mark is due, None where there is none."""
+        now = self._clock.now()
+        last = self._last.get(region)
+        if last is None or now - last > self._lease:
+            self._grace[region] = now + self._lease
+        self._last[region] = now
+        bell = _Bell(self._doorbell, region)
+        following: datetime | None = None
+        for _ in range(_PAGES):
+            marks = await self._store.due(region, _PAGE)
+            following = next((at for at, _ in marks if at > now), None)
+            overdue = [job_id for at, job_id in marks if at <= now]
+            if not overdue:
+                break
+            heads = await self._store.heads(overdue)
+            moved = [await self._see_to(head, now, bell) for head in heads.values()]
+            if len(overdue) < _PAGE or not any(moved):
+                break
+        return following
+
+    async def _see_to(self, head: Head, now: datetime, bell: _Bell) -> bool:
+        """Do what is due for one job; False where it stays due (a claim in its grace)."""
+        due = due_at(head)
+        if due is None or due > now:
+            return True
+        if head.state is State.CLAIMED and head.stop is None and now < self._grace[head.region]:
+            return False
+        try:
+            await self._step(head, now, bell)
+        except LostError:
+            pass
+        except UnavailableError as error:
+            log.warning("due job not seen to yet", job=head.id, error=str(error))
+            return False
+        return True
+
+    async def _step(self, head: Head, now: datetime, bell: _Bell) -> None:
+        deadline = _passed_deadline(head, now)
+        if deadline is not None:
+            intent, reason = deadline
+            await self._changes.make(
+                head, lambda h, m: None if h.state.terminal else transitions.stop_requested(h, intent, reason, None, m)
+            )
+        elif head.stop is not None:
+            await self._changes.write(transitions.rung(head, self._changes.moment()))
+            await self._doorbell.ring(head.region, head.id, kind="stop", group=head.namespace)
+        elif head.state is State.CLAIMED:
+            await self._changes.write(transitions.claim_lapsed(head, self._changes.moment()))
+        elif head.wait is not None and head.wait.kind is WaitKind.SPOT:
+            await self._check_price(head, now)
+        elif head.wait is not None:
+            await self._changes.write(transitions.ready(head, f"the wait ({head.wait.kind}) is over", self._changes.moment()))
+        elif head.state is State.QUEUED:
+            await self._changes.write(transitions.rung(head, self._changes.moment()))
+            await bell.ring(head)
+
+    async def _check_price(self, head: Head, now: datetime) -> None:
+        """Let a job that waits for a spot price go when the price is under its cap; an unknown price keeps it waiting."""
+        assert head.spot is not None
+        price = await self._prices.price(head.region, head.spot.instance_type)
+        spot = head.spot.model_copy(update={"observed_price": price, "checked_at": now})
+        moment = self._changes.moment()
+        if price is not None and price <= head.spot.max_price:
+            message = f"spot price of {head.spot.instance_type} is {price} USD/hour, under the cap of {head.spot.max_price}"
+            await self._changes.write(transitions.ready(head, message, moment, spot=spot))
+        else:
+            await self._changes.write(transitions.still_waiting(head, now + SPOT_RECHECK, moment, spot=spot))
+
+
+class _Bell:
+    """Rings at a region at most once a sweep, however many of its queued jobs were due."""
+
+    def __init__(self, doorbell: Doorbell, region: str) -> None:
+        self._doorbell = doorbell
+        self._region = region
+        self._rung = False
+
+    async def ring(self, head: Head) -> None:
+        if not self._rung:
+            self._rung = True
+            await self._doorbell.ring(self._region, head.id, group=head.namespace)
+
+
+def _passed_deadline(head: Head, now: datetime) -> tuple[StopIntent, str] | None:
+    """The first limit that a job has overstepped and is not yet being stopped for."""
+    if head.stop is not None:
+        return None
+    limits = head.timeouts
+    total = total_deadline(head)
+    if total is not None and total <= now:
+        return StopIntent.TOTAL_TIMEOUT, f"took longer than its total limit of {limits.total_seconds} s"
+    queue = queue_deadline(head)
+    if head.state is State.QUEUED and queue is not None and queue <= now:
+        return StopIntent.QUEUE_TIMEOUT, f"waited in the queue longer than its limit of {limits.queue_seconds} s"
+    execution = execution_deadline(head)
+    if head.state.on_cluster and execution is not None and execution <= now:
+        return StopIntent.EXECUTION_TIMEOUT, f"the execution ran longer than its limit of {limits.execution_seconds} s"
+    return None

@@ -1,0 +1,43 @@
+"""A wait is over: a bell rung with a delay says so, to the second, and the sweeper says so when that bell was lost."""
+
+from __future__ import annotations
+
+from shared.clock import Clock
+from shared.jobs import transitions
+from shared.jobs.changes import Changes
+from shared.jobs.model import Head, WaitKind
+from shared.jobs.ports import Doorbell, JobStore
+from shared.jobs.states import State
+from shared.jobs.transitions import Change, Moment
+
+
+class Waking:
+    """Puts jobs whose back-off has ended into the ready list. A wait for a spot price is the sweeper's alone."""
+
+    def __init__(self, *, store: JobStore, changes: Changes, doorbell: Doorbell, clock: Clock) -> None:
+        self._store = store
+        self._changes = changes
+        self._doorbell = doorbell
+        self._clock = clock
+
+    async def answer(self, job_id: str) -> None:
+        """A bell says that a job's wait is over; where it is not yet, by our clock, the bell is rung again."""
+        head = await self._store.head(job_id)
+        if head is None or not _backs_off(head):
+            return
+        assert head.wait is not None
+        early = (head.wait.until - self._clock.now()).total_seconds()
+        if early > 0:
+            await self._doorbell.ring(head.region, head.id, kind="wake", delay=early, group=head.namespace)
+            return
+
+        def build(now: Head, moment: Moment) -> Change | None:
+            if not _backs_off(now) or now.execution != head.execution:
+                return None
+            return transitions.ready(now, f"the wait ({now.wait.kind if now.wait else ''}) is over", moment)
+
+        await self._changes.make(head, build)
+
+
+def _backs_off(head: Head) -> bool:
+    return head.state is State.QUEUED and head.wait is not None and head.wait.kind is not WaitKind.SPOT

@@ -1,0 +1,86 @@
+"""The settings of every program, read from the environment (`GPUFLEET_…`) once at its start.
+
+AWS itself is set as everywhere: `AWS_REGION`, `AWS_ENDPOINT_URL`, credentials.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """What an installation decides. Durations in seconds, sizes in bytes."""
+
+    model_config = SettingsConfigDict(env_prefix="GPUFLEET_", frozen=True, extra="ignore")
+
+    control_region: str = "us-east-1"
+    """The AWS region of the table, the bucket and all queues: a conditional write is only safe in one place."""
+
+    regions: Annotated[tuple[str, ...], NoDecode] = ("us-east-1", "eu-west-1")
+    """The regions with a cluster; in the environment separated by commas."""
+
+    table: str = "gpufleet"
+    bucket: str = "gpufleet"
+    queue_prefix: str = "gpufleet"
+
+    kubeconfig: Path | None = None
+    """A kubeconfig with one context per region, named as the region. Without one, a worker uses its pod's service account."""
+
+    kueue_queue: str | None = None
+    """Where Kueue admits: the local queue that a released job is labelled with, instead of being unsuspended."""
+
+    lease_seconds: float = Field(default=60.0, gt=0)
+    """How long a claim lasts."""
+
+    dispatch_slots: int = Field(default=64, ge=1, le=1000)
+    """How many jobs one dispatcher applies at the same time."""
+
+    sweep_seconds: float = Field(default=60.0, gt=0)
+    """How often the sweeper looks at a region in which nothing is due; it looks earlier when a mark says so."""
+
+    shutdown_seconds: float = Field(default=20.0, gt=0)
+    """How long a worker that is asked to end finishes what it has begun."""
+
+    ready_shards: int = Field(default=1, ge=1, le=64)
+    due_shards: int = Field(default=1, ge=1, le=64)
+
+    max_body_bytes: int = Field(default=6 * 1024 * 1024, ge=1024)
+    """The largest request body; AWS Lambda takes 6 MB."""
+
+    policy_file: Path | None = None
+    """A JSON file with the admission policy; without one its documented defaults hold."""
+
+    log_level: str = "INFO"
+
+    @field_validator("regions", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+    @property
+    def lease(self) -> timedelta:
+        """How long a claim lasts."""
+        return timedelta(seconds=self.lease_seconds)
+
+    @property
+    def submissions_queue(self) -> str:
+        """Name of the queue that producers drop jobs on."""
+        return f"{self.queue_prefix}-submissions"
+
+    def dispatch_queue(self, region: str) -> str:
+        """Name of the queue of a region's doorbells."""
+        return f"{self.queue_prefix}-dispatch-{region}"
+
+    def queues(self) -> tuple[str, ...]:
+        """Names of all queues that have a dead-letter queue beside them."""
+        return (self.submissions_queue, *(self.dispatch_queue(region) for region in self.regions))
+
+
+def dead_letter_queue(queue: str) -> str:
+    """Name of the dead-letter queue of a queue."""
+    return f"{queue}-dead"

@@ -1,0 +1,60 @@
+"""Records to DynamoDB items and back.
+
+A record becomes its JSON form (times as ISO 8601 text, Decimal as text, so that both stay exact) without the fields that are None.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any, TypeVar
+
+from boto3.dynamodb.types import Binary, TypeDeserializer, TypeSerializer
+
+from shared.jobs.model import Head, Record
+from shared.store import keys
+
+R = TypeVar("R", bound=Record)
+Item = dict[str, Any]
+
+_serializer = TypeSerializer()
+_deserializer = TypeDeserializer()
+
+
+def to_wire(values: Item) -> Item:
+    """Plain values to DynamoDB's typed ones."""
+    return {name: _serializer.serialize(value) for name, value in values.items()}
+
+
+def from_wire(item: Item) -> Item:
+    """DynamoDB's typed values to plain ones; numbers come as Decimal, binary as bytes."""
+    return {name: _plain(_deserializer.deserialize(value)) for name, value in item.items()}
+
+
+def to_item(record: Record) -> Item:
+    """The attributes of a record, without its keys."""
+    return record.model_dump(mode="json", exclude_none=True)
+
+
+def from_item(kind: type[R], item: Item) -> R:
+    """The record in an item; keys and index attributes are left aside."""
+    return kind.model_validate({name: value for name, value in item.items() if name in kind.model_fields})
+
+
+def head_item(head: Head, layout: keys.Layout) -> Item:
+    """The whole item of a head, its index attributes among it."""
+    return {"pk": keys.job(head.id), "sk": keys.HEAD} | to_item(head) | keys.index_attributes(head, layout)
+
+
+def compress(document: Any) -> bytes:
+    """A JSON document, compressed. The same document gives the same bytes."""
+    return gzip.compress(json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(), compresslevel=6, mtime=0)
+
+
+def decompress(data: bytes) -> Any:
+    """The document that `compress` wrote."""
+    return json.loads(gzip.decompress(data))
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, Binary) else value

@@ -1,0 +1,140 @@
+"""The keys of the table and of its indexes: the only place where they are put together.
+
+Every index is sparse: an item stands in it only while it has the index's key attributes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from shared.clock import from_sortable, sortable
+from shared.jobs.model import Head
+from shared.jobs.schedule import due_at, in_ready_list, ready_order
+
+HEAD = "HEAD"
+READY_INDEX = "ready"
+DUE_INDEX = "due"
+STATE_INDEX = "by_state"
+NAMESPACE_INDEX = "by_namespace"
+
+INDEXES: dict[str, tuple[str, str]] = {
+    READY_INDEX: ("ready_pk", "ready_sk"),
+    DUE_INDEX: ("due_pk", "due_sk"),
+    STATE_INDEX: ("state_pk", "listed_sk"),
+    NAMESPACE_INDEX: ("namespace_pk", "listed_sk"),
+}
+"""Index name to its partition and sort key attribute."""
+
+INDEX_KEYS = tuple(sorted({key for keys in INDEXES.values() for key in keys}))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layout:
+    """Over how many partitions the busy keys are spread.
+
+    DynamoDB takes 1,000 writes a second on one partition key. A job writes to `ready` twice and to `due` four times; one shard carries
+    about 250 jobs a second and region. Raise the number at the readers first, then at the writers. Counters are spread so that
+    transactions that run at the same time seldom meet on one item (a meeting is a TransactionConflict, and tried again).
+    """
+
+    ready_shards: int = 1
+    due_shards: int = 1
+    counter_shards: int = 16
+
+
+def job(job_id: str) -> str:
+    """Partition of everything that belongs to one job."""
+    return f"JOB#{job_id}"
+
+
+def job_id_of(pk: str) -> str:
+    """The job id in a partition key."""
+    return pk.removeprefix("JOB#")
+
+
+def specification(version: int) -> str:
+    """Sort key of one version of a specification."""
+    return f"SPEC#{version:06d}"
+
+
+def execution(number: int) -> str:
+    """Sort key of an execution that has ended."""
+    return f"EXEC#{number:06d}"
+
+
+def event(number: int) -> str:
+    """Sort key of an event."""
+    return f"EVENT#{number:08d}"
+
+
+def idempotency(scope: str, key: str) -> str:
+    """Partition of an idempotency entry; `scope` keeps the keys of different callers apart."""
+    return f"IDEM#{scope}#{key}"
+
+
+def ready_partition(region: str, shard: int) -> str:
+    """Partition of one shard of a region's ready list."""
+    return f"READY#{region}#{shard}"
+
+
+def due_partition(region: str, shard: int) -> str:
+    """Partition of one shard of a region's due marks."""
+    return f"DUE#{region}#{shard}"
+
+
+def state_partition(region: str, state: str) -> str:
+    """Partition of the jobs of a region in one state."""
+    return f"STATE#{region}#{state}"
+
+
+def namespace_partition(namespace: str, state: str) -> str:
+    """Partition of the jobs of a namespace in one state."""
+    return f"NAMESPACE#{namespace}#{state}"
+
+
+def counter(region: str, shard: int) -> dict[str, str]:
+    """Key of one shard of a region's counters."""
+    return {"pk": f"COUNT#{region}#{shard}", "sk": "COUNT"}
+
+
+def cluster_report(region: str) -> dict[str, str]:
+    """Key of what the observer last said of a region's cluster."""
+    return {"pk": f"CLUSTER#{region}", "sk": "REPORT"}
+
+
+def listed_order(head: Head) -> str:
+    """Sort key of the lists: time of submission, then id."""
+    return f"{sortable(head.submitted_at)}#{head.id}"
+
+
+def due_order(moment: datetime, job_id: str) -> str:
+    """Sort key of a due mark."""
+    return f"{sortable(moment)}#{job_id}"
+
+
+def due_time(sort_key: str) -> datetime:
+    """The time in the sort key of a due mark."""
+    return from_sortable(sort_key.partition("#")[0])
+
+
+def shard_of(job_id: str, shards: int) -> int:
+    """The shard of a job: its id's random end, so that it is the same for every writer."""
+    return int(job_id[-4:], 16) % shards
+
+
+def index_attributes(head: Head, layout: Layout) -> dict[str, str]:
+    """The index attributes of a head, derived from it alone: what is missing here is what the head must not have."""
+    found = {
+        "listed_sk": listed_order(head),
+        "state_pk": state_partition(head.region, head.state),
+        "namespace_pk": namespace_partition(head.namespace, head.state),
+    }
+    if in_ready_list(head):
+        found["ready_pk"] = ready_partition(head.region, shard_of(head.id, layout.ready_shards))
+        found["ready_sk"] = ready_order(head)
+    due = due_at(head)
+    if due is not None:
+        found["due_pk"] = due_partition(head.region, shard_of(head.id, layout.due_shards))
+        found["due_sk"] = due_order(due, head.id)
+    return found

@@ -116,6 +116,10 @@ class Dispatch:
             return None
         return Claimed(head=head, until=until) if head is not None else None
 
+    async def specifications(self, claimed: list[Claimed]) -> dict[str, Specification]:
+        """The specifications of claimed jobs, by job id, in one batch read. Raises UnavailableError."""
+        return await self._store.specifications([one.head for one in claimed])
+
     async def apply(self, claimed: list[Claimed]) -> list[Outcome]:
         """Apply claimed jobs, all at once; one batch read brings their specifications."""
         if not claimed:
@@ -123,7 +127,7 @@ class Dispatch:
         heads = [one.head for one in claimed]
         try:
             until = min(one.until for one in claimed)
-            found = await patiently(lambda: self._store.specifications(heads), until=until)
+            found = await patiently(lambda: self.specifications(claimed), until=until)
         except UnavailableError as error:
             return list(await asyncio.gather(*(self._give_back(head, str(error), cluster_refused=True) for head in heads)))
         return list(await asyncio.gather(*(self.apply_one(one, found.get(one.head.id)) for one in claimed)))

@@ -1,7 +1,7 @@
 """Dead letters: what no worker could handle, kept until somebody redrives or discards it. Nothing here loses a message.
 
-A message is found by receiving it and is then out of sight for a short while; a redrive sends it to its queue first and deletes it after, so
-that a crash between leaves it twice rather than not at all.
+A message is found by receiving it and is then out of sight for a short while; a redrive sends it to its queue first and deletes it after,
+so that a crash between leaves it twice rather than not at all.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class DeadLetters:
         """Each queue's name, and about how many dead letters it has."""
         return {name: await (await self._dead(name)).count() for name in self._names}
 
-    async def list(self, name: str, *, limit: int = 100) -> list[Message]:
+    async def peek(self, name: str, *, limit: int = 100) -> list[Message]:
         """Dead letters of a queue, oldest first as far as SQS tells; they stay where they are."""
         dead = await self._dead(name)
         found = [message async for message in self._each(dead, limit)]
@@ -37,13 +37,13 @@ class DeadLetters:
 
     async def show(self, name: str, message_id: str) -> Message:
         """One dead letter. Raises NotFoundError."""
-        for message in await self.list(name, limit=_LIMIT):
+        for message in await self.peek(name, limit=_LIMIT):
             if message.id == message_id:
                 return message
         raise NotFoundError("Dead letter", message_id)
 
     async def redrive(self, name: str, message_ids: Collection[str] | None) -> list[str]:
-        """Send dead letters (None: all) back to their queue; returns the ids of those that went. Raises NotFoundError for an unknown one."""
+        """Send dead letters (None: all) back to their queue; returns their ids. Raises NotFoundError for an unknown one."""
         target = await Queue.open(self._client, name)
 
         async def send(message: Message) -> None:

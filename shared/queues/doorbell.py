@@ -1,7 +1,7 @@
 """Doorbells: messages that say "look". They carry an id and a kind, never truth, so they may be lost, late or doubled.
 
-Rings of `ready` at one region that come while one is being sent are told by a single further message: it is sent after all of them were asked
-for, and a dispatcher that looks into its ready list after that sees everything they stand for.
+Rings of `ready` at one region that come while one is being sent are told by a single further message: it is sent after all of them were
+asked for, and a dispatcher that looks into its ready list after that sees everything they stand for.
 """
 
 from __future__ import annotations

@@ -1,0 +1,52 @@
+"""How every worker starts and ends: one event loop, and an event that is set when it is asked to stop (SIGTERM, SIGINT)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+log = structlog.get_logger()
+
+Main = Callable[[asyncio.Event], Awaitable[None]]
+
+
+def owner(region: str) -> str:
+    """The name of this worker in claims: region, host and process."""
+    return f"{region}/{socket.gethostname()}/{os.getpid()}"
+
+
+def serve(main: Main) -> None:
+    """Run a worker until it ends or is asked to; a second request ends it at once."""
+    asyncio.run(_serve(main))
+
+
+async def _serve(main: Main) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def ask() -> None:
+        if stop.is_set():
+            os._exit(130)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ask)
+    log.info("started", pid=os.getpid())
+    await main(stop)
+    log.info("stopped", pid=os.getpid())
+
+
+async def until_stopped(stop: asyncio.Event, *tasks: asyncio.Task[None]) -> None:
+    """Wait until the worker is asked to stop or one of its tasks has ended; a task that failed raises here."""
+    waiting = asyncio.create_task(stop.wait())
+    try:
+        done, _ = await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        waiting.cancel()

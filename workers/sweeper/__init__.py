@@ -1,0 +1,1 @@
+"""The sweeper: whatever is overdue in any region."""

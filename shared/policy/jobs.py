@@ -1,0 +1,110 @@
+"""The rules of a batch/v1 Job beyond its structure: what the API server refuses (so that it is told at submit), and what the fleet needs.
+
+Source: `ValidateJobSpec` in kubernetes/pkg/apis/batch/validation.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from shared.policy.fields import Field
+from shared.policy.metadata import LABEL_RULE, check_annotations, check_labels, is_dns_label
+from shared.policy.pods import check_pod
+from shared.policy.security import check_pod_security
+from shared.policy.settings import Policy
+
+MAX_INDEXES: Final = 100_000
+"""Completions of an Indexed Job: the API server's bound for its parallelism, and five digits in the names of its pods."""
+
+_NOT_NEGATIVE: Final = (
+    "activeDeadlineSeconds",
+    "backoffLimit",
+    "backoffLimitPerIndex",
+    "completions",
+    "maxFailedIndexes",
+    "parallelism",
+    "ttlSecondsAfterFinished",
+)
+_SET_BY_THE_JOB_CONTROLLER: Final = ("controller-uid", "job-name")
+_JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
+
+
+def check_job(job: Field, policy: Policy) -> str:
+    """Check a Job and return its base name: `name`, or `generateName` without its hyphens at the end."""
+    spec, template = job["spec"], job.within("spec", "template")
+    if not isinstance(spec.value, dict):
+        spec.refuse("is required in Job")
+    _check_spec(spec)
+    _check_template(template)
+    check_pod(template["spec"], policy)
+    check_pod_security(template, policy)
+    return _base_name(job["metadata"])
+
+
+def _base_name(metadata: Field) -> str:
+    name, prefix = metadata["name"], metadata["generateName"]
+    if name.value not in (None, ""):
+        if not is_dns_label(name.text):
+            name.refuse(LABEL_RULE)
+        return name.text
+    base = prefix.text.rstrip("-")
+    if prefix.value in (None, ""):
+        name.refuse("is required in metadata, or generateName in its place")
+    elif not is_dns_label(base):
+        prefix.refuse(LABEL_RULE)
+    return base
+
+
+def _check_spec(spec: Field) -> None:
+    for name in _NOT_NEGATIVE:
+        if (spec[name].integer or 0) < 0:
+            spec[name].refuse("must not be negative")
+    _check_control(spec)
+    _check_completion(spec)
+    _check_failure_policy(spec)
+
+
+def _check_control(spec: Field) -> None:
+    """Refuse what would take the Job out of the fleet's hands."""
+    if spec["suspend"].value is True:
+        spec["suspend"].refuse("must be left out: the fleet suspends a Job until it is committed, and submitting it means to run it")
+    if spec["selector"].given or spec["manualSelector"].value is True:
+        (spec["selector"] if spec["selector"].given else spec["manualSelector"]).refuse(
+            "must be left out: a selector of one's own can take other Jobs' pods"
+        )
+    if spec["managedBy"].value not in (None, "", _JOB_CONTROLLER):
+        spec["managedBy"].refuse(f"must be {_JOB_CONTROLLER} or left out: with another controller the fleet can't see the end")
+
+
+def _check_completion(spec: Field) -> None:
+    if spec["completionMode"].value not in (None, "NonIndexed", "Indexed"):
+        spec["completionMode"].refuse("must be NonIndexed or Indexed")
+    if spec["completionMode"].value == "Indexed":
+        if not spec["completions"].given:
+            spec["completions"].refuse("is required with completionMode Indexed")
+        for name in ("completions", "parallelism"):
+            if (spec[name].integer or 0) > MAX_INDEXES:
+                spec[name].refuse(f"must be at most {MAX_INDEXES} with completionMode Indexed")
+
+
+def _check_failure_policy(spec: Field) -> None:
+    restart = spec.within("template", "spec", "restartPolicy")
+    if restart.value not in ("Never", "OnFailure"):
+        restart.refuse("must be Never or OnFailure in a Job")
+    if restart.value == "OnFailure":
+        for name in ("podFailurePolicy", "backoffLimitPerIndex"):
+            if spec[name].given:
+                restart.refuse(f"must be Never with {name}")
+    if spec["podFailurePolicy"].given and spec["podReplacementPolicy"].value not in (None, "Failed"):
+        spec["podReplacementPolicy"].refuse("must be Failed with podFailurePolicy")
+
+
+def _check_template(template: Field) -> None:
+    labels = template.within("metadata", "labels")
+    check_labels(labels)
+    check_annotations(template.within("metadata", "annotations"))
+    for key, value in labels.items():
+        if key.startswith("batch.kubernetes.io/") or key in _SET_BY_THE_JOB_CONTROLLER:
+            value.refuse("must be left out: the Job controller sets this label")
+    if (template.within("spec", "activeDeadlineSeconds").integer or 1) < 1:
+        template.within("spec", "activeDeadlineSeconds").refuse("must be at least 1")

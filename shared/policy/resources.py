@@ -1,0 +1,146 @@
+"""What a Job would hold of the cluster while it runs, and the rules of resource requests.
+
+The figure that the caps judge is what runs at once: the scheduler's view of one pod, times the pods that run together. Source of the
+sum over a pod: https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from shared.clusters.quantities import QuantityError, format_bytes, format_quantity, parse_quantity
+from shared.policy.fields import Field
+from shared.policy.metadata import is_qualified_name
+from shared.policy.settings import Policy
+
+_NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Demand:
+    """Cores, bytes and GPUs that something holds at once."""
+
+    cpu: Decimal = Decimal(0)
+    memory: Decimal = Decimal(0)
+    gpus: Decimal = Decimal(0)
+
+    def plus(self, other: Demand) -> Demand:
+        """Both at the same time."""
+        return Demand(cpu=self.cpu + other.cpu, memory=self.memory + other.memory, gpus=self.gpus + other.gpus)
+
+    def at_least(self, other: Demand) -> Demand:
+        """One after the other: the larger of each."""
+        return Demand(cpu=max(self.cpu, other.cpu), memory=max(self.memory, other.memory), gpus=max(self.gpus, other.gpus))
+
+    def times(self, pods: int) -> Demand:
+        """So many of it at the same time."""
+        return Demand(cpu=self.cpu * pods, memory=self.memory * pods, gpus=self.gpus * pods)
+
+
+def containers(pod: Field) -> Iterator[Field]:
+    """Yield every container of a pod, of whatever sort."""
+    for sort in ("initContainers", "containers", "ephemeralContainers"):
+        yield from pod[sort].elements()
+
+
+def pods_at_once(job: Field) -> int:
+    """Return how many pods a Job keeps running together: its parallelism, but never more than are left to complete."""
+    parallelism, completions = job.within("spec", "parallelism").integer, job.within("spec", "completions").integer
+    wanted = 1 if parallelism is None else max(parallelism, 0)
+    return wanted if completions is None else min(wanted, max(completions, 0))
+
+
+def pod_demand(pod: Field, policy: Policy) -> Demand:
+    """Return what one pod holds at its peak: all containers beside the sidecars, or an init container beside the sidecars before it."""
+    sidecars, peak = Demand(), Demand()
+    for container in pod["initContainers"].elements():
+        wanted = _demand(container["resources"], policy)
+        if container["restartPolicy"].value == "Always":
+            sidecars = sidecars.plus(wanted)
+        else:
+            peak = peak.at_least(sidecars.plus(wanted))
+    steady = sidecars
+    for container in pod["containers"].elements():
+        steady = steady.plus(_demand(container["resources"], policy))
+    return peak.at_least(steady).at_least(_demand(pod["resources"], policy))
+
+
+def check_requests(resources: Field) -> None:
+    """Check the requests and limits of one container (or of a whole pod) by the rules of the API server."""
+    limits, requests = resources["limits"], resources["requests"]
+    for side in (limits, requests):
+        for name, field in side.items():
+            _check_amount(name, field)
+    for name, field in requests.items():
+        requested, limit = _amount(field), _amount(limits[name])
+        if _shareable(name):
+            if limits[name].given and requested > limit:
+                field.refuse(f"must not be more than the limit, {format_quantity(limit)}")
+        elif not limits[name].given:
+            field.refuse("must be given as a limit too: devices and huge pages can't be shared")
+        elif requested != limit:
+            field.refuse(f"must equal the limit, {format_quantity(limit)}: devices and huge pages can't be shared")
+
+
+def check_caps(job: Field, demand: Demand, pods: int, policy: Policy) -> None:
+    """Refuse a Job that would hold more than the policy allows, with the figures."""
+    total = demand.times(pods)
+    pod = job.within("spec", "template", "spec")
+    for what, one, all_pods, cap, shown in (
+        ("CPU cores", demand.cpu, total.cpu, policy.max_cpu, format_quantity),
+        ("bytes of memory", demand.memory, total.memory, policy.max_memory, format_bytes),
+        ("GPUs", demand.gpus, total.gpus, Decimal(policy.max_gpus), format_quantity),
+    ):
+        if one > cap:
+            pod.refuse(f"must ask for at most {shown(cap)} {what} in one job: one pod asks for {shown(one)}")
+        elif all_pods > cap:
+            where = job.within("spec", "parallelism")
+            where.refuse(
+                f"must keep the job at or below {shown(cap)} {what}: {pods} pods at once with {shown(one)} each are {shown(all_pods)}"
+            )
+
+
+def asks_for(pod: Field, resource: str) -> bool:
+    """Whether any container asks for some of a resource."""
+    return any(_amount(container["resources"][side][resource]) > 0 for container in containers(pod) for side in ("limits", "requests"))
+
+
+def _check_amount(name: str, field: Field) -> None:
+    native = name in _NATIVE or name.startswith("hugepages-")
+    if not native and ("/" not in name or not is_qualified_name(name)):
+        field.refuse("resource must be cpu, memory, ephemeral-storage, hugepages-<size> or a name with a domain, such as nvidia.com/gpu")
+    amount = _amount(field)
+    if amount < 0:
+        field.refuse("must not be negative")
+    elif not _shareable(name) and amount % 1:
+        field.refuse("must be a whole number")
+
+
+def _shareable(name: str) -> bool:
+    return name in _NATIVE or ("kubernetes.io/" in name and not name.startswith("hugepages-"))
+
+
+def _demand(resources: Field, policy: Policy) -> Demand:
+    limits, requests = resources["limits"], resources["requests"]
+
+    def amount(name: str) -> Decimal:
+        return max(Decimal(0), _amount(limits[name] if limits[name].given else requests[name]))
+
+    named = {name for side in (limits, requests) for name, _ in side.items()}
+    gpus = sum((amount(name) for name in named if _is_gpu(name, policy)), Decimal(0))
+    return Demand(cpu=amount("cpu"), memory=amount("memory"), gpus=gpus)
+
+
+def _is_gpu(name: str, policy: Policy) -> bool:
+    return any(name.startswith(entry[:-1]) if entry.endswith("*") else name == entry for entry in policy.gpu_resources)
+
+
+def _amount(field: Field) -> Decimal:
+    """The value, or zero where there is none or a wrong one, which the schema tells."""
+    try:
+        return parse_quantity(field.value) if field.given else Decimal(0)
+    except QuantityError:
+        return Decimal(0)

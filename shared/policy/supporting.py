@@ -1,0 +1,66 @@
+"""Objects beside the Job: Services inside the cluster, and ConfigMaps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from shared.policy.fields import Field
+from shared.policy.metadata import SERVICE_RULE, SUBDOMAIN_RULE, check_labels, is_dns_subdomain, is_service_name
+
+_OUTWARD: Final = (
+    "allocateLoadBalancerNodePorts",
+    "externalIPs",
+    "externalName",
+    "externalTrafficPolicy",
+    "healthCheckNodePort",
+    "loadBalancerClass",
+    "loadBalancerIP",
+    "loadBalancerSourceRanges",
+)
+_DATA_KEY: Final = re.compile(r"[-._a-zA-Z0-9]{1,253}")
+_MAX_DATA_BYTES: Final = 1024 * 1024
+"""`MaxSecretSize` of Kubernetes, which bounds a ConfigMap's data too."""
+
+
+def check_supporting(found: Field, kind: str) -> None:
+    """Check a supporting object whose kind is allowed."""
+    name = found.within("metadata", "name")
+    good, rule = (is_service_name, SERVICE_RULE) if kind == "Service" else (is_dns_subdomain, SUBDOMAIN_RULE)
+    if name.value in (None, ""):
+        name.refuse("is required in metadata: the Job refers to it by name")
+    elif not good(name.text):
+        name.refuse(rule)
+    _CHECKS[kind](found)
+
+
+def _check_service(service: Field) -> None:
+    spec = service["spec"]
+    if spec["type"].value not in (None, "", "ClusterIP"):
+        spec["type"].refuse("must be ClusterIP: a Service that is reached from outside the cluster is not permitted")
+    for name in _OUTWARD:
+        if spec[name].value not in (None, "", [], False):
+            spec[name].refuse("must be left out: it belongs to a Service that is reached from outside the cluster")
+    for port in spec["ports"].elements():
+        if port["nodePort"].value not in (None, 0):
+            port["nodePort"].refuse("must be left out: ports of the node are not permitted")
+    if not any(True for _ in spec["ports"].elements()) and spec["clusterIP"].value != "None":
+        spec["ports"].refuse('must hold at least one port, unless the Service is headless (clusterIP: "None")')
+    check_labels(spec["selector"])
+
+
+def _check_config_map(config: Field) -> None:
+    size = 0
+    for part in ("data", "binaryData"):
+        for key, value in config[part].items():
+            if _DATA_KEY.fullmatch(key) is None or key in (".", "..") or key.startswith(".."):
+                value.refuse("key must be at most 253 of letters, digits, '-', '_' and '.', not beginning with '..'")
+            elif part == "binaryData" and config["data"][key].given:
+                value.refuse("key must not stand in both data and binaryData")
+            size += len(value.text.encode()) if part == "data" else len(value.text) * 3 // 4
+    if size > _MAX_DATA_BYTES:
+        config.refuse(f"must hold at most {_MAX_DATA_BYTES} bytes of data, and holds {size}")
+
+
+_CHECKS: Final[dict[str, Callable[[Field], None]]] = {"Service": _check_service, "ConfigMap": _check_config_map}

@@ -14,8 +14,8 @@ from typing import Any
 from shared.clusters.trees import canonical, check_tree
 from shared.errors import ForbiddenError, InvalidError, Problem, TooLargeError
 from shared.policy.fields import Field, Report
-from shared.policy.jobs import check_job
-from shared.policy.metadata import LABEL_RULE, check_labels, check_metadata, is_dns_label
+from shared.policy.jobs import check_job, check_pod_labels
+from shared.policy.metadata import LABEL_RULE, check_metadata, is_dns_label
 from shared.policy.resources import check_caps, pod_demand, pods_at_once
 from shared.policy.schemas import check_structure
 from shared.policy.settings import Policy
@@ -49,7 +49,7 @@ def check(
 ) -> Admission:
     """Admit a manifest or refuse it with all reasons; the manifest isn't changed.
 
-    `labels` are those of the submission, which come on top of the manifest's own.
+    `labels` are those of the submission, which come on top of the manifest's own and reach its pods.
 
     Raises:
         InvalidError: all the rules that are broken, with JSON pointers that begin with those given.
@@ -107,7 +107,7 @@ def _check_own_labels(labels: Field) -> None:
     for key, value in labels.items():
         if not isinstance(value.value, str):
             labels[key].refuse("must be a string")
-    check_labels(labels)
+    check_pod_labels(labels)
 
 
 def _check_main(job: Field, namespace: str, policy: Policy) -> Admission:

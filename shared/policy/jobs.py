@@ -41,6 +41,14 @@ def check_job(job: Field, policy: Policy) -> str:
     return _base_name(job["metadata"])
 
 
+def check_pod_labels(labels: Field) -> None:
+    """Check labels that a Job's pods will carry."""
+    check_labels(labels)
+    for key, value in labels.items():
+        if key.startswith("batch.kubernetes.io/") or key in _SET_BY_THE_JOB_CONTROLLER:
+            value.refuse("must be left out: the Job controller sets this label")
+
+
 def _base_name(metadata: Field) -> str:
     name, prefix = metadata["name"], metadata["generateName"]
     if name.value not in (None, ""):
@@ -100,11 +108,7 @@ def _check_failure_policy(spec: Field) -> None:
 
 
 def _check_template(template: Field) -> None:
-    labels = template.within("metadata", "labels")
-    check_labels(labels)
+    check_pod_labels(template.within("metadata", "labels"))
     check_annotations(template.within("metadata", "annotations"))
-    for key, value in labels.items():
-        if key.startswith("batch.kubernetes.io/") or key in _SET_BY_THE_JOB_CONTROLLER:
-            value.refuse("must be left out: the Job controller sets this label")
     if (template.within("spec", "activeDeadlineSeconds").integer or 1) < 1:
         template.within("spec", "activeDeadlineSeconds").refuse("must be at least 1")

@@ -21,6 +21,7 @@ from shared.jobs.waking import Waking
 from shared.queues.doorbell import READY, STOP, parse
 from shared.queues.heartbeat import kept_alive
 from shared.queues.queue import Message, Queue
+from workers.process import until_stopped
 
 log = structlog.get_logger()
 
@@ -57,32 +58,33 @@ class DispatcherLoop:
         self._look = asyncio.Event()
         self._asked: list[asyncio.Future[None]] = []
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._ending = False
+        self._ending = asyncio.Event()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set; then finish what has begun, and give back what has not."""
         self._look.set()
         loops = [asyncio.create_task(self._claim_forever()), asyncio.create_task(self._receive_forever())]
-        waiting = asyncio.create_task(stop.wait())
-        done, _ = await asyncio.wait([waiting, *loops], return_when=asyncio.FIRST_COMPLETED)
-        self._ending = True
-        for task in (waiting, loops[1]):
-            task.cancel()
+        try:
+            await until_stopped(stop, *loops)
+        finally:
+            await self._end(loops)
+
+    async def _end(self, loops: list[asyncio.Task[None]]) -> None:
+        self._ending.set()
+        loops[1].cancel()
         self._look.set()
         self._freed.set()
         await asyncio.wait([*loops, *self._tasks], timeout=self._grace_seconds)
         for task in [*loops, *self._tasks]:
             task.cancel()
         await asyncio.gather(*loops, *self._tasks, return_exceptions=True)
-        for task in done - {waiting}:
-            task.result()
 
     async def _claim_forever(self) -> None:
         pause = 0.2
-        while not self._ending:
+        while not self._ending.is_set():
             await self._look.wait()
             await self._room()
-            if self._ending:
+            if self._ending.is_set():
                 return
             self._look.clear()
             asked, self._asked = self._asked, []
@@ -109,7 +111,7 @@ class DispatcherLoop:
         """Bring the specifications of one look's claims, then apply each on its own."""
         left = list(claimed)
         try:
-            if self._ending:
+            if self._ending.is_set():
                 await asyncio.gather(*(self._dispatch.give_back(one, "the dispatcher is shutting down") for one in claimed))
                 return
             until = min(one.until for one in claimed)
@@ -134,13 +136,13 @@ class DispatcherLoop:
 
     async def _room(self) -> None:
         """Wait for room. A quarter of the slots at once, so that a busy dispatcher claims in batches rather than one by one."""
-        while self._free < self._enough and not self._ending:
+        while self._free < self._enough and not self._ending.is_set():
             self._freed.clear()
             await self._freed.wait()
 
     async def _receive_forever(self) -> None:
         pause = 0.2
-        while not self._ending:
+        while not self._ending.is_set():
             await self._room()
             try:
                 messages = await self._queue.receive(visibility=self._visibility)

@@ -1,0 +1,53 @@
+# Everything runs in a virtual environment of the checkout's own; `make` sets it up when it is missing or when what it holds has changed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SEEDS ?= 2000
+
+.PHONY: help demo up test test-real kill-test simulate bench check format model clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.ready ## Run 60 jobs on the embedded fleet, kill a dispatcher meanwhile, check every figure
+	$(BIN)/gpufleet demo
+
+up: $(VENV)/.ready ## Start the embedded fleet until Ctrl-C
+	$(BIN)/gpufleet up
+
+test: $(VENV)/.ready ## The tests that need nothing but Python
+	$(BIN)/python -m pytest
+
+test-real: $(VENV)/.ready ## The tests against Amazon's DynamoDB Local (npm, Java) and through injected AWS faults
+	tests/real/run.sh $(BIN)/python
+
+kill-test: $(VENV)/.ready ## 500 jobs, 4 dispatchers, one killed with SIGKILL every second
+	$(BIN)/python -m pytest -m slow tests/e2e/test_kill.py
+
+simulate: $(VENV)/.ready ## The deterministic simulation (SEEDS=2000)
+	$(BIN)/python -m tests.simulation --seeds $(SEEDS)
+
+bench: $(VENV)/.ready ## Calls and ratios, each beside its bound; writes bench/results.json
+	$(BIN)/python -m bench
+
+check: $(VENV)/.ready ## Lint, format, types, import rules, dead code
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/vulture
+
+format: $(VENV)/.ready ## Format and mend what can be mended
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+model: ## Check the model of the claim protocol (needs spin and a C compiler)
+	docs/model/check.sh
+
+clean: ## Remove the environment and what was built
+	rm -rf $(VENV) .gpufleet build dist

@@ -1,0 +1,1 @@
+"""The observer of a region: what happens on the cluster becomes the states of jobs."""

@@ -142,21 +142,30 @@ class SimulatedCluster:
             return page
         if route.subresource in ("log", "eviction"):
             return self._pod_action(method, route, query)
-        match method, bool(route.name):
-            case "GET", True:
-                return self._reading.get(route)
-            case "GET", False:
+        if route.name:
+            return self._answer_for_object(method, route, query, headers, body)
+        match method:
+            case "GET":
                 return self._reading.list_or_watch(route, query)
-            case "POST", False:
+            case "POST":
                 return self._writing.create(route, query, headers, body)
-            case "PUT", True:
-                return self._writing.update(route, query, headers, body)
-            case "PATCH", True:
-                return self._writing.patch(route, query, headers, body)
-            case "DELETE", True:
-                return self._removing.delete(route, query, body)
-            case "DELETE", False:
+            case "DELETE":
                 return self._removing.delete_collection(route, query, body)
+            case _:
+                raise not_allowed()
+
+    def _answer_for_object(
+        self, method: str, route: Route, query: Mapping[str, str], headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        match method:
+            case "GET":
+                return self._reading.get(route)
+            case "PUT":
+                return self._writing.update(route, query, headers, body)
+            case "PATCH":
+                return self._writing.patch(route, query, headers, body)
+            case "DELETE":
+                return self._removing.delete(route, query, body)
             case _:
                 raise not_allowed()
 

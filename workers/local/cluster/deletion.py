@@ -35,8 +35,8 @@ class Deletion:
         """Start to delete an object. Returns what is left of it for now, or None when it is gone."""
         if policy == ORPHAN:
             self._orphan_dependants(entry)
-        if entry.kind.kind == "Pod" and (grace := self._grace(entry, grace)) > 0:
-            return self._mark(entry, grace=grace)
+        if entry.kind.kind == "Pod" and (seconds := self._grace(entry, grace)) > 0:
+            return self._mark(entry, grace=seconds)
         if entry.kind.kind == "Namespace":
             return self._delete_namespace(entry)
         foreground = policy == FOREGROUND and bool(self._store.dependants(entry.uid))
@@ -144,9 +144,10 @@ class Deletion:
         """Whether an owner is left that exists and isn't itself waiting for its dependants to go."""
         for reference in dependant.obj["metadata"]["ownerReferences"]:
             owner = self._store.by_uid(reference["uid"])
-            if reference["uid"] != owner_uid and owner is not None:
-                if _FOREGROUND_FINALIZER not in (owner.obj["metadata"].get("finalizers") or ()):
-                    return True
+            if reference["uid"] == owner_uid or owner is None:
+                continue
+            if _FOREGROUND_FINALIZER not in (owner.obj["metadata"].get("finalizers") or ()):
+                return True
         return False
 
     def _absent_owners(self, dependant: Entry) -> set[str]:

@@ -29,9 +29,8 @@ def changes_refused(kind: Kind, old: Object, new: Object) -> Iterator[Cause]:
         yield from _job(old, new)
     elif kind.kind == "Pod":
         yield from _pod(old["spec"], new.get("spec") or {})
-    elif kind.kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"):
-        if (old.get("spec") or {}).get("selector") != (new.get("spec") or {}).get("selector"):
-            yield _cause("spec.selector")
+    elif kind.group == "apps" and (old.get("spec") or {}).get("selector") != (new.get("spec") or {}).get("selector"):
+        yield _cause("spec.selector")
 
 
 def _immutable_data(old: Object, new: Object) -> Iterator[Cause]:

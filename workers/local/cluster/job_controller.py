@@ -6,7 +6,6 @@ It follows `pkg/controller/job` of Kubernetes 1.31 and later, where a Job is Com
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from workers.local.cluster.deletion import FOREGROUND, Deletion
@@ -106,8 +105,8 @@ class JobController:
         self._count(spec, ledger, status)
         ended = self._end(ledger, status, failure)
         self._store_status(job, status)
-        if ended is not None:
-            self._announce_end(job, ended, failure)
+        if ended:
+            self._announce_end(job, failure)
 
     def _start(self, job: Entry, ledger: Ledger, status: Object) -> None:
         now = self._world.agenda.now
@@ -188,7 +187,7 @@ class JobController:
 
     def _wanted(self, spec: Object, ledger: Ledger) -> int:
         parallelism: int = spec["parallelism"]
-        completions = spec.get("completions")
+        completions: int | None = spec.get("completions")
         if completions is None:
             return len(ledger.active) if ledger.succeeded else parallelism
         return min(parallelism, max(0, completions - ledger.succeeded))
@@ -228,18 +227,18 @@ class JobController:
         if spec.get("completionMode") == "Indexed" and ledger.completed_indexes:
             status["completedIndexes"] = ranges(ledger.completed_indexes)
 
-    def _end(self, ledger: Ledger, status: Object, failure: _Failure | None) -> str | None:
+    def _end(self, ledger: Ledger, status: Object, failure: _Failure | None) -> bool:
         """Put the final condition in place when the last pod has ended."""
         if ledger.active or ledger.terminating:
-            return None
+            return False
         if failure is not None:
             self._add_condition(status, "Failed", failure.reason, failure.message)
-            return "Failed"
+            return True
         if holds(status, "SuccessCriteriaMet"):
             self._add_condition(status, "Complete", "CompletionsReached", "Reached expected number of succeeded pods")
             status["completionTime"] = self._world.timestamp
-            return "Complete"
-        return None
+            return True
+        return False
 
     def _add_condition(self, status: Object, kind: str, reason: str, message: str, *, value: str = "True") -> None:
         now = self._world.timestamp
@@ -256,7 +255,7 @@ class JobController:
     def _say(self, job: Entry, reason: str, message: str, *, warning: bool = False) -> None:
         self._world.record(job, type="Warning" if warning else "Normal", reason=reason, message=message, component=_COMPONENT)
 
-    def _announce_end(self, job: Entry, ended: str, failure: _Failure | None) -> None:
+    def _announce_end(self, job: Entry, failure: _Failure | None) -> None:
         if failure is not None:
             self._say(job, failure.reason, failure.message, warning=True)
         else:

@@ -96,7 +96,7 @@ class Kubelet:
         owner = self._store.by_uid(reference["uid"]) if reference is not None else None
         return owner.obj if owner is not None else None
 
-    def _create_containers(self, pod: Entry, sandbox: _Sandbox) -> None:
+    def _create_containers(self, pod: Entry, _sandbox: _Sandbox) -> None:
         host = f"10.0.{sum(pod.obj['spec']['nodeName'].encode()) % 250}.1"
         pod = self._set_status(pod, pod_status.creating(pod.obj, host=host, now=self._world.timestamp))
         for container in pod.obj["spec"]["containers"]:

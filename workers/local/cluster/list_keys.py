@@ -32,8 +32,7 @@ _ATOMIC_MAPS = frozenset({"selector", "nodeSelector", "labelSelector", "podSelec
 def keys_of(field: str, items: Sequence[Any]) -> tuple[str, ...] | None:
     """The fields that identify an item of the list, or None where the list is replaced as a whole."""
     if field == "ports":
-        names = ("containerPort", "protocol") if any("containerPort" in item for item in items) else ("port", "protocol")
-        return names
+        return ("containerPort", "protocol") if any("containerPort" in item for item in items) else ("port", "protocol")
     return _KEYS.get(field)
 
 

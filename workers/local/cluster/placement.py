@@ -9,7 +9,8 @@ from workers.local.cluster.objects import Object
 
 
 def _expression_holds(expression: Object, labels: Mapping[str, str]) -> bool:
-    key, values = expression["key"], expression.get("values") or ()
+    key: str = expression["key"]
+    values: list[str] = expression.get("values") or []
     value = labels.get(key)
     match expression["operator"]:
         case "In":
@@ -63,7 +64,7 @@ def untolerated(spec: Object, taints: Sequence[Object]) -> Object | None:
     """The first taint that keeps the pod off, or None."""
     tolerations: list[Any] = spec.get("tolerations") or []
     for taint in taints:
-        if taint["effect"] in ("NoSchedule", "NoExecute"):
-            if not any(_tolerates(toleration, taint) for toleration in tolerations):
-                return taint
+        repels = taint["effect"] in ("NoSchedule", "NoExecute")
+        if repels and not any(_tolerates(toleration, taint) for toleration in tolerations):
+            return taint
     return None

@@ -127,7 +127,4 @@ class Selector:
             for test in self._label_tests:
                 if not test(labels):
                     return False
-        for path, positive, value in self._field_tests:
-            if (_field_value(obj, path) == value) is not positive:
-                return False
-        return True
+        return all((_field_value(obj, path) == value) is positive for path, positive, value in self._field_tests)

@@ -1,0 +1,231 @@
+"""Makes what a fleet needs on any AWS endpoint: the table with its indexes, the queues with their dead letters, the bucket.
+
+Idempotent, and safe to run twice at once: each step is "make it, or see that it stands". What stands with another shape is never changed;
+it is refused by name, since a table without an index would fail later and in other words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from shared.aws import Aws
+from shared.errors import ConflictError, UnavailableError
+from shared.settings import Settings, dead_letter_queue
+from shared.store import keys
+
+MAX_RECEIVES = 5
+"""How often a message is received before SQS puts it among the dead letters."""
+_DAY = 86_400
+_QUEUE = {"VisibilityTimeout": "60", "ReceiveMessageWaitTimeSeconds": "20", "MessageRetentionPeriod": str(4 * _DAY)}
+_DEAD = {"MessageRetentionPeriod": str(14 * _DAY)}
+_READY_PROJECTION = ("fence", "priority", "namespace")
+"""What a dispatcher must know of a ready job to claim it, so that it needs no read before."""
+_UNSUPPORTED = {"UnknownOperationException", "UnsupportedOperation", "NotImplemented", "InvalidAction"}
+_WAIT = {"Delay": 1, "MaxAttempts": 120}
+
+
+class ShapeError(ConflictError):
+    """Something stands under our name with another shape; the message names it and says what differs."""
+
+
+@dataclass(kw_only=True)
+class Report:
+    """What was made and what stood already, by kind and name; `notes` tell of what the endpoint doesn't support."""
+
+    made: list[str] = field(default_factory=list)
+    stood: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def say(self, what: str, *, made: bool) -> None:
+        """Note one part."""
+        (self.made if made else self.stood).append(what)
+
+
+async def bootstrap(aws: Aws, settings: Settings) -> Report:
+    """Make table, queues and bucket, or see that they stand.
+
+    Raises ShapeError for what stands with another shape, UnavailableError where AWS doesn't answer or forbids.
+    """
+    report = Report()
+    async with _translated():
+        await _table(aws.dynamodb, settings.table, report)
+        for name in settings.queues():
+            await _queue(aws.sqs, name, report)
+        await _bucket(aws.s3, settings, report)
+    return report
+
+
+@asynccontextmanager
+async def _translated() -> AsyncIterator[None]:
+    try:
+        yield
+    except (ClientError, BotoCoreError, OSError, TimeoutError) as error:
+        raise UnavailableError(f"bootstrap: {error}") from error
+
+
+async def _table(client: Any, name: str, report: Report) -> None:
+    made = True
+    try:
+        await client.create_table(**_table_shape(name))
+    except ClientError as error:
+        if _code(error) != "ResourceInUseException":
+            raise
+        made = False
+    await client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=_WAIT)
+    _check_table((await client.describe_table(TableName=name))["Table"])
+    await _expiry(client, name)
+    await _recovery(client, name, report)
+    report.say(f"table {name}", made=made)
+
+
+def _table_shape(name: str) -> dict[str, Any]:
+    attributes = ("pk", "sk", *keys.INDEX_KEYS)
+    return {
+        "TableName": name,
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [{"AttributeName": attribute, "AttributeType": "S"} for attribute in attributes],
+        "KeySchema": _key_schema("pk", "sk"),
+        "GlobalSecondaryIndexes": [
+            {"IndexName": index, "KeySchema": _key_schema(*pair), "Projection": _projection(index)} for index, pair in keys.INDEXES.items()
+        ],
+    }
+
+
+def _key_schema(partition: str, sort: str) -> list[dict[str, str]]:
+    return [{"AttributeName": partition, "KeyType": "HASH"}, {"AttributeName": sort, "KeyType": "RANGE"}]
+
+
+def _projection(index: str) -> dict[str, Any]:
+    if index == keys.READY_INDEX:
+        return {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(_READY_PROJECTION)}
+    return {"ProjectionType": "KEYS_ONLY"}
+
+
+def _check_table(found: dict[str, Any]) -> None:
+    name = found["TableName"]
+    if _keys_of(found) != ("pk", "sk"):
+        raise ShapeError(f"table {name}: its key is {_keys_of(found)}, and must be pk, sk")
+    standing = {index["IndexName"]: index for index in found.get("GlobalSecondaryIndexes", [])}
+    for index, pair in keys.INDEXES.items():
+        if index not in standing:
+            raise ShapeError(f"table {name}: the index {index} ({', '.join(pair)}) is missing")
+        if _keys_of(standing[index]) != pair:
+            raise ShapeError(f"table {name}: the key of the index {index} is {_keys_of(standing[index])}, and must be {pair}")
+        _check_projection(name, index, standing[index].get("Projection", {}))
+
+
+def _check_projection(name: str, index: str, projection: dict[str, Any]) -> None:
+    if index != keys.READY_INDEX or projection.get("ProjectionType") == "ALL":
+        return
+    missing = set(_READY_PROJECTION) - set(projection.get("NonKeyAttributes", []))
+    if missing:
+        raise ShapeError(f"table {name}: the index {index} does not project {', '.join(sorted(missing))}")
+
+
+def _keys_of(described: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(key["AttributeName"] for key in sorted(described["KeySchema"], key=lambda key: key["KeyType"]))
+
+
+async def _expiry(client: Any, name: str) -> None:
+    described = (await client.describe_time_to_live(TableName=name))["TimeToLiveDescription"]
+    if described.get("TimeToLiveStatus", "DISABLED") in {"ENABLED", "ENABLING"}:
+        if described.get("AttributeName", "expires") != "expires":
+            raise ShapeError(f"table {name}: items expire by {described['AttributeName']}, and must expire by 'expires'")
+        return
+    try:
+        await client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires"})
+    except ClientError as error:
+        # Another bootstrap was faster.
+        if "already enabled" not in str(error):
+            raise
+
+
+async def _recovery(client: Any, name: str, report: Report) -> None:
+    try:
+        described = await client.describe_continuous_backups(TableName=name)
+        recovery = described["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
+        if recovery.get("PointInTimeRecoveryStatus") != "ENABLED":
+            wanted = {"PointInTimeRecoveryEnabled": True}
+            await client.update_continuous_backups(TableName=name, PointInTimeRecoverySpecification=wanted)
+    except ClientError as error:
+        if _code(error) not in _UNSUPPORTED:
+            raise
+        report.notes.append(f"table {name}: this endpoint has no point-in-time recovery")
+
+
+async def _queue(client: Any, name: str, report: Report) -> None:
+    dead = dead_letter_queue(name)
+    dead_url, dead_made = await _make_queue(client, dead, _DEAD)
+    dead_arn = (await _attributes(client, dead_url))["QueueArn"]
+    policy = {"deadLetterTargetArn": dead_arn, "maxReceiveCount": MAX_RECEIVES}
+    url, made = await _make_queue(client, name, _QUEUE | {"RedrivePolicy": json.dumps(policy)})
+    standing = json.loads((await _attributes(client, url)).get("RedrivePolicy") or "{}")
+    if standing.get("deadLetterTargetArn") != dead_arn:
+        raise ShapeError(
+            f"queue {name}: its dead letters go to {standing.get('deadLetterTargetArn', 'nowhere')}, and must go to {dead_arn}"
+        )
+    report.say(f"queue {dead}", made=dead_made)
+    report.say(f"queue {name}", made=made)
+
+
+async def _make_queue(client: Any, name: str, attributes: dict[str, str]) -> tuple[str, bool]:
+    try:
+        return (await client.get_queue_url(QueueName=name))["QueueUrl"], False
+    except ClientError as error:
+        if not _code(error).endswith(("NonExistentQueue", "QueueDoesNotExist")):
+            raise
+    try:
+        return (await client.create_queue(QueueName=name, Attributes=attributes))["QueueUrl"], True
+    except ClientError as error:
+        # Another bootstrap was faster, with an older version's attributes.
+        if not _code(error).endswith(("QueueNameExists", "QueueAlreadyExists")):
+            raise
+        return (await client.get_queue_url(QueueName=name))["QueueUrl"], False
+
+
+async def _attributes(client: Any, url: str) -> dict[str, str]:
+    answer = await client.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn", "RedrivePolicy"])
+    return dict(answer["Attributes"])
+
+
+async def _bucket(client: Any, settings: Settings, report: Report) -> None:
+    name, region = settings.bucket, settings.control_region
+    if await _bucket_stands(client, name):
+        report.say(f"bucket {name}", made=False)
+        return
+    # S3 refuses to be told of us-east-1, its oldest region, and wants to be told of any other.
+    place = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+    try:
+        await client.create_bucket(Bucket=name, **place)
+    except ClientError as error:
+        if _code(error) == "BucketAlreadyExists":
+            raise ShapeError(f"bucket {name}: the name belongs to another account") from error
+        if _code(error) not in {"BucketAlreadyOwnedByYou", "OperationAborted"}:
+            raise
+        report.say(f"bucket {name}", made=False)
+        return
+    blocked = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
+    await client.put_public_access_block(Bucket=name, PublicAccessBlockConfiguration=dict.fromkeys(blocked, True))
+    report.say(f"bucket {name}", made=True)
+
+
+async def _bucket_stands(client: Any, name: str) -> bool:
+    try:
+        await client.head_bucket(Bucket=name)
+    except ClientError as error:
+        if _code(error) in {"404", "NoSuchBucket", "NotFound"}:
+            return False
+        if _code(error) in {"403", "AccessDenied", "Forbidden"}:
+            raise ShapeError(f"bucket {name}: it stands, and we may not use it (another account's?)") from error
+        raise
+    return True
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))

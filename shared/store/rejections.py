@@ -1,0 +1,112 @@
+"""Rejection records: why a message from the submissions queue did not become a job. Its producer can list and read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from pydantic import AwareDatetime, Field
+
+from shared.clock import sortable
+from shared.errors import NotFoundError, Problem
+from shared.jobs.model import Record
+from shared.store import cursors, items, keys
+from shared.store.table import Table
+
+RETENTION = timedelta(days=30)
+"""How long a rejection can be read; then the table's TTL removes it. Its dead letter stays for 14 days, SQS's longest."""
+EXCERPT_BYTES = 2048
+_PARTITION = "REJECTIONS"
+_START = "99999999"
+_FILTERS: dict[str, object] = {"list": "rejections"}
+_MAX_PROBLEMS = 100
+
+
+class RejectedProblem(Record):
+    """One fault of a message: where it is, what stands there (cut to a readable length), and the rule that it breaks."""
+
+    pointer: str
+    value: str
+    rule: str
+
+
+class Rejection(Record):
+    """A message that was refused; `id` is its SQS message id, `reference` what its producer called it."""
+
+    id: str
+    reason: str
+    problems: list[RejectedProblem] = Field(default_factory=list)
+    message_id: str
+    queue: str
+    reference: str | None = None
+    rejected_at: AwareDatetime
+    excerpt: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RejectionPage:
+    """Some rejections, newest first, and the cursor that goes on."""
+
+    rejections: list[Rejection]
+    cursor: str | None
+
+
+def told(problems: Iterable[Problem]) -> list[RejectedProblem]:
+    """Problems in the form in which they are kept."""
+    return [
+        RejectedProblem(pointer=problem.pointer, value=problem.shown, rule=problem.rule)
+        for problem, _ in zip(problems, range(_MAX_PROBLEMS), strict=False)
+    ]
+
+
+def excerpt(body: str) -> str:
+    """The beginning of a message, by which its producer knows it again: 2 KB at the most, cut between characters."""
+    return body.encode(errors="replace")[:EXCERPT_BYTES].decode(errors="ignore")
+
+
+class Rejections:
+    """The repository of rejections."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    async def put(self, rejection: Rejection) -> None:
+        """Write a rejection. One of the same message is overwritten: a message that comes twice is refused once."""
+        index: dict[str, Any] = {
+            "state_pk": _PARTITION,
+            "listed_sk": f"{sortable(rejection.rejected_at)}#{rejection.id}",
+            "expires": int((rejection.rejected_at + RETENTION).timestamp()),
+        }
+        await self._table.put(_key(rejection.id) | items.to_item(rejection) | index)
+
+    async def get(self, rejection_id: str) -> Rejection:
+        """One rejection. Raises NotFoundError."""
+        item = await self._table.get(_key(rejection_id)) if 0 < len(rejection_id) <= 200 else None
+        if item is None:
+            raise NotFoundError("Rejection", rejection_id)
+        return items.from_item(Rejection, item)
+
+    async def page(self, *, limit: int = 100, cursor: str | None = None) -> RejectionPage:
+        """One page, newest first: one query and a batch read for each hundred. Raises InvalidError for a bad cursor."""
+        position = cursors.decode(cursor, _FILTERS) if cursor is not None else _START
+        page = await self._table.query(
+            index=keys.STATE_INDEX,
+            key_condition="state_pk = :pk AND listed_sk < :position",
+            values={":pk": _PARTITION, ":position": position},
+            limit=limit + 1,
+            forward=False,
+        )
+        listed = page.items[:limit]
+        read = await self._table.batch_get([{"pk": item["pk"], "sk": item["sk"]} for item in listed]) if listed else []
+        found = {item["pk"]: items.from_item(Rejection, item) for item in read}
+        more = len(page.items) > limit or page.next_key is not None
+        return RejectionPage(
+            rejections=[found[item["pk"]] for item in listed if item["pk"] in found],
+            cursor=cursors.encode(listed[-1]["listed_sk"], _FILTERS) if more and listed else None,
+        )
+
+
+def _key(rejection_id: str) -> items.Item:
+    return {"pk": f"REJECTION#{rejection_id}", "sk": "REJECTION"}

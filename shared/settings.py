@@ -55,6 +55,9 @@ class Settings(BaseSettings):
     policy_file: Path | None = None
     """A JSON file with the admission policy; without one its documented defaults hold."""
 
+    spot_prices_file: Path | None = None
+    """Where EC2 can't be asked (an emulator): a JSON file with spot prices, `{region: {instance type: USD an hour}}`."""
+
     log_level: str = "INFO"
 
     @field_validator("regions", mode="before")

@@ -69,10 +69,12 @@ def format_quantity(value: Decimal) -> str:
 
 
 def format_bytes(value: Decimal) -> str:
-    """Return an amount of bytes in the largest binary unit that keeps it a whole number: `4096Gi`."""
-    for suffix, factor in reversed(_BINARY_FACTOR.items()):
-        if value and value % factor == 0 and value / factor < 2**40:
-            return f"{format_quantity(value / factor)}{suffix}"
+    """Return an amount of bytes in the largest binary unit in which it is a whole number: `4Ti`."""
+    whole = int(value)
+    if whole == value and whole:
+        for suffix, factor in reversed(_BINARY_FACTOR.items()):
+            if whole % int(factor) == 0:
+                return f"{whole // int(factor)}{suffix}"
     return format_quantity(value)
 
 

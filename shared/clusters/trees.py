@@ -15,6 +15,8 @@ MAX_DEPTH: Final = 50
 """Levels of arrays and objects, the outermost included; what GCO allows (`yaml_max_depth`)."""
 MAX_VALUES: Final = 100_000
 """Values in one document. A manifest of the largest size that is made of tiny values would keep a worker busy for seconds."""
+MAX_KEY: Final = 1024
+"""Characters of a key; Kubernetes knows none longer than 317. Keys stand in pointers, and every problem beneath one would repeat it."""
 MAX_PROBLEMS: Final = 100
 """Problems told at once; after these the rest isn't looked for."""
 
@@ -34,8 +36,8 @@ def check_tree(value: object, *, pointer: str = "", max_depth: int = MAX_DEPTH) 
     """Refuse what JSON can carry and Kubernetes cannot, or what is too deep or too much to work on.
 
     Raises:
-        InvalidError: more than `max_depth` levels or 100,000 values, keys that are no strings or came twice, NUL characters, lone
-            surrogates, numbers that aren't finite, integers beyond 64 bits, and values of a type that JSON doesn't have.
+        InvalidError: more than `max_depth` levels or 100,000 values, keys that are no strings, too long or came twice, NUL characters,
+            lone surrogates, numbers that aren't finite, integers beyond 64 bits, and values of a type that JSON doesn't have.
     """
     problems: list[Problem] = []
     stack: list[tuple[object, Path, int]] = [(value, None, 1)]
@@ -54,7 +56,7 @@ def check_tree(value: object, *, pointer: str = "", max_depth: int = MAX_DEPTH) 
                 stack.extend((item, (path, index), depth + 1) for index, item in enumerate(found))
             else:
                 problems.extend(_key_problems(found, pointer, path))
-                stack.extend((item, (path, key), depth + 1) for key, item in found.items() if isinstance(key, str))
+                stack.extend((item, (path, key), depth + 1) for key, item in found.items() if _key_rule(key) is None)
         if rule is not None:
             shown = None if isinstance(found, dict | list) else found
             problems.append(Problem(pointer=pointer + text_of(path), value=shown, rule=rule))
@@ -105,16 +107,23 @@ def _rule_against(value: object) -> str | None:
     return "must be a value of JSON: an object, an array, a string, a number, a boolean or null"
 
 
+def _key_rule(key: object) -> str | None:
+    if not isinstance(key, str):
+        return "must be a string, as every key of an object"
+    return f"must have at most {MAX_KEY} characters" if len(key) > MAX_KEY else text_rule(key)
+
+
 def _key_problems(found: dict[Any, Any], pointer: str, path: Path) -> list[Problem]:
+    here = pointer + text_of(path)
     problems = []
     for key in found:
-        rule = text_rule(key) if isinstance(key, str) else "must be a string, as every key of an object"
+        rule = _key_rule(key)
         if rule is not None:
             shown = key if isinstance(key, str | int | float) else None
-            problems.append(Problem(pointer=pointer + text_of(path), value=shown, rule=f"key {rule}"))
+            problems.append(Problem(pointer=here, value=shown, rule=f"key {rule}"))
+            if len(problems) >= MAX_PROBLEMS:
+                break
     if isinstance(found, RepeatedKeys):
-        problems.extend(
-            Problem(pointer=pointer + text_of((path, key)), value=key, rule="key must stand only once in its object")
-            for key in found.repeated
-        )
+        repeated = (key for key in found.repeated if len(key) <= MAX_KEY)
+        problems.extend(Problem(pointer=here + step(key), value=key, rule="key must stand only once in its object") for key in repeated)
     return problems

@@ -17,7 +17,7 @@ from typing import Any, Final, NoReturn
 
 import yaml
 
-from shared.clusters.trees import MAX_DEPTH, MAX_PROBLEMS, MAX_VALUES, step
+from shared.clusters.trees import MAX_DEPTH, MAX_KEY, MAX_PROBLEMS, MAX_VALUES, step
 from shared.errors import InvalidError, Problem
 
 _LOADER: Final[type[Any]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -183,6 +183,8 @@ class _Builder:
     def _key(self, top: _Open, event: Any, value: object) -> None:
         if event.value == "<<" and _plain(event):
             self.fail(event, event.value, "must not merge keys: write the values out")
+        if len(event.value) > MAX_KEY:
+            self.fail(event, event.value, f"key must have at most {MAX_KEY} characters")
         if not isinstance(value, str):
             self._add(event, event.value, f"key must be a string: without quotes this is {_kind(value)}")
         key = event.value

@@ -110,5 +110,6 @@ def _check_failure_policy(spec: Field) -> None:
 def _check_template(template: Field) -> None:
     check_pod_labels(template.within("metadata", "labels"))
     check_annotations(template.within("metadata", "annotations"))
-    if (template.within("spec", "activeDeadlineSeconds").integer or 1) < 1:
-        template.within("spec", "activeDeadlineSeconds").refuse("must be at least 1")
+    deadline = template.within("spec", "activeDeadlineSeconds")
+    if deadline.integer is not None and deadline.integer < 1:
+        deadline.refuse("must be at least 1")

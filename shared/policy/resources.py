@@ -75,14 +75,20 @@ def check_requests(resources: Field) -> None:
         for name, field in side.items():
             _check_amount(name, field)
     for name, field in requests.items():
-        requested, limit = _amount(field), _amount(limits[name])
-        if _shareable(name):
-            if limits[name].given and requested > limit:
-                field.refuse(f"must not be more than the limit, {format_quantity(limit)}")
-        elif not limits[name].given:
+        if not _shareable(name) and not limits[name].given:
             field.refuse("must be given as a limit too: devices and huge pages can't be shared")
-        elif requested != limit:
-            field.refuse(f"must equal the limit, {format_quantity(limit)}: devices and huge pages can't be shared")
+        elif limits[name].given:
+            _check_pair(name, field, limits[name])
+
+
+def _check_pair(name: str, request: Field, limit: Field) -> None:
+    requested, most = _parsed(request), _parsed(limit)
+    if requested is None or most is None:
+        return  # the schema tells
+    if _shareable(name) and requested > most:
+        request.refuse(f"must not be more than the limit, {format_quantity(most)}")
+    elif not _shareable(name) and requested != most:
+        request.refuse(f"must equal the limit, {format_quantity(most)}: devices and huge pages can't be shared")
 
 
 def check_caps(job: Field, demand: Demand, pods: int, policy: Policy) -> None:
@@ -115,7 +121,7 @@ def _check_amount(name: str, field: Field) -> None:
     amount = _amount(field)
     if amount < 0:
         field.refuse("must not be negative")
-    elif not _shareable(name) and amount % 1:
+    elif not _shareable(name) and amount != amount.to_integral_value():
         field.refuse("must be a whole number")
 
 
@@ -139,8 +145,12 @@ def _is_gpu(name: str, policy: Policy) -> bool:
 
 
 def _amount(field: Field) -> Decimal:
-    """The value, or zero where there is none or a wrong one, which the schema tells."""
+    return _parsed(field) or Decimal(0)
+
+
+def _parsed(field: Field) -> Decimal | None:
+    """The value, zero where there is none, or None where there is a wrong one."""
     try:
         return parse_quantity(field.value) if field.given else Decimal(0)
     except QuantityError:
-        return Decimal(0)
+        return None

@@ -212,6 +212,15 @@ def test_all_faults_of_a_tree_come_at_once() -> None:
     ]
 
 
+@pytest.mark.parametrize("content", ["json", "yaml"])
+def test_a_long_key_is_not_repeated_by_every_problem_beneath_it(content: Any) -> None:
+    text = json.dumps({"x" * 100_000: ["\0"] * 200, "y": {"z" * 1024: 1}})
+    found = refusal(text, content=content)
+    assert len(found) == 1
+    assert "at most 1024 characters" in found[0][1]
+    assert sum(len(pointer) for pointer, _ in found) < 100
+
+
 def test_a_tree_may_hold_itself_without_harm() -> None:
     tree: list[Any] = []
     tree.append(tree)

@@ -39,7 +39,6 @@ def test_all_problems_come_at_once_with_their_places() -> None:
         "/manifest/metadata/labels/-",
         "/manifest/spec/template/spec/containers/0/image",
         "/manifest/spec/template/spec/containers/0/resources/limits/cpu",
-        "/manifest/spec/template/spec/containers/0/resources/requests/cpu",
         "/manifest/spec/template/spec/contaners",
         "/manifest/spec/template/spec/hostNetwork",
         "/supporting/0/spec/type",

@@ -164,6 +164,8 @@ def mutated(value: Any, seed: int) -> Any:
                 walk(inner)
 
     walk(root)
+    if not places:
+        return root
     holder, key = rng.choice(places)
     action = rng.choice(["replace", "remove", "add"])
     junk = rng.choice([None, True, 0, 7, 1.5, "", "x", "1Gi", [], {}, ["x"], {"x": "y"}, [{}], [1]])
@@ -176,9 +178,10 @@ def mutated(value: Any, seed: int) -> Any:
     return root
 
 
-@given(
-    st.sampled_from([RICH_JOB, a_job(gpus=1), a_service(ports=[{"port": 80, "targetPort": "http"}]), a_config_map(a="b")]), st.integers()
-)
+GOOD = [RICH_JOB, a_job(gpus=1), a_service(ports=[{"port": 80, "targetPort": "http"}]), a_config_map(a="b")]
+
+
+@given(st.sampled_from(GOOD), st.integers())
 def test_our_verdict_on_structure_is_the_generic_validators(base: dict[str, Any], seed: int) -> None:
     value = mutated(base, seed)
     expected = {"".join(f"/{step}" for step in error.absolute_path) for error in JUDGES[base["kind"]].iter_errors(value)}
@@ -193,3 +196,10 @@ def test_our_verdict_on_structure_is_the_generic_validators(base: dict[str, Any]
     for pointer in found:
         assert pointer.replace("~1", "/") in expected or pointer.rpartition("/")[0].replace("~1", "/") in expected
     assert bool(found) == bool(expected)
+
+
+@given(st.sampled_from(GOOD[:2]), st.sampled_from(GOOD[2:]), st.lists(st.integers(), min_size=1, max_size=4))
+def test_whatever_is_changed_in_good_objects_is_judged_and_never_crashes(job: Any, beside: Any, seeds: list[int]) -> None:
+    for seed in seeds:
+        job, beside = mutated(job, seed), mutated(beside, seed)
+    problems(job, beside)

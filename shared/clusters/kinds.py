@@ -1,0 +1,58 @@
+"""The kinds of objects that the fleet writes or reads, and where an API server serves them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+from shared.jobs.ports import RefusedError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kind:
+    """One kind: its names, and whether its objects stand in namespaces."""
+
+    api_version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    def path(self, namespace: str | None = None, name: str | None = None) -> str:
+        """The path of an object, of a namespace's collection, or of the whole cluster's."""
+        root = "/apis/" if "/" in self.api_version else "/api/"
+        parts = [self.api_version]
+        if self.namespaced and namespace is not None:
+            parts += ["namespaces", quote(namespace, safe="")]
+        parts.append(self.plural)
+        if name is not None:
+            parts.append(quote(name, safe=""))
+        return root + "/".join(parts)
+
+
+JOB: Final = Kind(api_version="batch/v1", kind="Job", plural="jobs")
+POD: Final = Kind(api_version="v1", kind="Pod", plural="pods")
+NODE: Final = Kind(api_version="v1", kind="Node", plural="nodes", namespaced=False)
+
+SUPPORTING: Final = {
+    (kind.api_version, kind.kind): kind
+    for kind in (
+        Kind(api_version="v1", kind="Service", plural="services"),
+        Kind(api_version="v1", kind="ConfigMap", plural="configmaps"),
+        Kind(api_version="v1", kind="Secret", plural="secrets"),
+        Kind(api_version="v1", kind="PersistentVolumeClaim", plural="persistentvolumeclaims"),
+        Kind(api_version="v1", kind="ServiceAccount", plural="serviceaccounts"),
+        Kind(api_version="networking.k8s.io/v1", kind="NetworkPolicy", plural="networkpolicies"),
+    )
+}
+"""What may stand beside a Job. Policy admits fewer; this table only says how they are reached."""
+
+
+def supporting_kind(document: Mapping[str, Any]) -> Kind:
+    """The kind of a supporting object. Raises RefusedError for one that the fleet doesn't know how to apply."""
+    api_version, kind = document.get("apiVersion"), document.get("kind")
+    found = SUPPORTING.get((str(api_version), str(kind)))
+    if found is None:
+        raise RefusedError(f"{kind} ({api_version}) is no kind that can stand beside a job")
+    return found

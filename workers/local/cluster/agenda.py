@@ -32,13 +32,18 @@ class Agenda:
         self._clock = clock
         self._heap: list[tuple[float, int, Timer]] = []
         self._order = 0
+        self._running = False
         self.now = clock()
+        self.alarm: Callable[[], None] | None = None
+        """Called when `next` may have become earlier, so that a driver that waits can wait less."""
 
     def at(self, moment: float, action: Callable[[], None]) -> Timer:
         """Plan an action for a unix time; one in the past happens at the next `run`."""
         timer = Timer(max(moment, self.now), action)
         self._order += 1
         heappush(self._heap, (timer.at, self._order, timer))
+        if self.alarm is not None and not self._running and self._heap[0][2] is timer:
+            self.alarm()
         return timer
 
     def after(self, seconds: float, action: Callable[[], None]) -> Timer:
@@ -49,6 +54,19 @@ class Agenda:
         """Do everything that is due by the clock, including what those actions plan for before it."""
         limit = self._clock()
         heap = self._heap
+        if heap and heap[0][0] <= limit:
+            self._running = True
+            try:
+                self._run_until(limit)
+            finally:
+                self._running = False
+            if self.alarm is not None:
+                self.alarm()
+        if limit > self.now:
+            self.now = limit
+
+    def _run_until(self, limit: float) -> None:
+        heap = self._heap
         while heap and heap[0][0] <= limit:
             timer = heappop(heap)[2]
             if timer.cancelled:
@@ -56,8 +74,6 @@ class Agenda:
             if timer.at > self.now:
                 self.now = timer.at
             timer.action()
-        if limit > self.now:
-            self.now = limit
 
     def next(self) -> float | None:
         """The unix time of the first planned action, or None."""

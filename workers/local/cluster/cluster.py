@@ -21,6 +21,7 @@ from workers.local.cluster.reading import Reading
 from workers.local.cluster.removing import Removing
 from workers.local.cluster.routes import Route, Router
 from workers.local.cluster.scheduler import Scheduler
+from workers.local.cluster.selectors import Selector
 from workers.local.cluster.store import Entry, Store
 from workers.local.cluster.workloads import Workloads
 from workers.local.cluster.world import Pace, World
@@ -118,6 +119,10 @@ class SimulatedCluster:
         """The unix time at which something is to happen next, or None when nothing is planned."""
         return self._agenda.next()
 
+    def on_earlier_wakeup(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when `next_wakeup` may have become earlier. There is one such callback: the driver's."""
+        self._agenda.alarm = callback
+
     def request(
         self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str], body: bytes | None
     ) -> Response | Stream:
@@ -191,6 +196,11 @@ class SimulatedCluster:
         self._agenda.run()
         wait = self.pace.node_return if back_after is None else back_after
         self._machines.interrupt(name, reason=reason, back_after=wait if returns else None)
+
+    @property
+    def node_names(self) -> list[str]:
+        """The nodes that are there now."""
+        return sorted(entry.name for entry in self._store.select(self._world.nodes, "", Selector(self._world.nodes)))
 
     def compact(self) -> None:
         """Forget the history, as etcd does: watches from an older version and unfinished lists get their 410."""

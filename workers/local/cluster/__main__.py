@@ -1,0 +1,65 @@
+"""`python -m workers.local.cluster`: simulated clusters as a program of their own, until it is interrupted."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from workers.local.cluster.cluster import SimulatedCluster
+from workers.local.cluster.kubeconfig import write_kubeconfig
+from workers.local.cluster.node_shapes import parse_shapes
+from workers.local.cluster.server import serve
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m workers.local.cluster", description=__doc__)
+    parser.add_argument("--region", action="append", required=True, help="a cluster for this region; may be given again")
+    parser.add_argument(
+        "--port", action="append", type=int, default=[], help="the port of the region in the same place; 0: a free one"
+    )
+    parser.add_argument(
+        "--nodes", default="2xg5.12xlarge:spot,2xm5.4xlarge", help="of each cluster, such as 4xg5.xlarge:spot,m5.large"
+    )
+    parser.add_argument(
+        "--namespace", action="append", default=[], help="a namespace that is there from the start; may be given again"
+    )
+    parser.add_argument("--kubeconfig", type=Path, help="write a kubeconfig here, with one context for each region")
+    parser.add_argument("--seed", type=int, default=0, help="decides uids and the suffixes of names")
+    return parser.parse_args(argv)
+
+
+async def run(arguments: argparse.Namespace) -> None:
+    """Serve until SIGINT or SIGTERM."""
+    shapes = parse_shapes(arguments.nodes)
+    clusters = [
+        SimulatedCluster(
+            name=region, region=region, nodes=shapes, clock=time.time, seed=arguments.seed, namespaces=arguments.namespace
+        )
+        for region in arguments.region
+    ]
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    async with serve(clusters, ports=arguments.port) as servers:
+        urls = {server.cluster.region: server.url for server in servers}
+        if arguments.kubeconfig is not None:
+            write_kubeconfig(arguments.kubeconfig, urls)
+        for region, url in urls.items():
+            sys.stdout.write(f"{region} {url}\n")
+        sys.stdout.flush()
+        await stopped.wait()
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The program."""
+    asyncio.run(run(_arguments(argv)))
+
+
+if __name__ == "__main__":
+    main()

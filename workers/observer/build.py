@@ -1,0 +1,57 @@
+"""An observer, put together for one region."""
+
+from __future__ import annotations
+
+from shared.clusters.api import KubernetesApi
+from shared.clusters.bundles import Bundles
+from shared.clusters.cluster import KubernetesCluster
+from shared.clusters.feeds import job_feed, node_feed, pod_feed
+from shared.clusters.logs import ClusterLogs
+from shared.clusters.nodes import NodeView, report
+from shared.clusters.pods import PodIndex, PodView
+from shared.jobs.head_cache import HeadCache
+from shared.jobs.observation import Observation
+from shared.jobs.placement import ClusterReport
+from shared.jobs.stopping import Stopping
+from shared.store.cluster_reports import ClusterReports
+from workers.assembly import Core
+from workers.observer.loop import ObserverLoop
+
+
+def build(core: Core, api: KubernetesApi, *, region: str) -> ObserverLoop:
+    """The loop of the observer of the cluster behind `api`."""
+    settings = core.settings
+    index = PodIndex()
+    logs = ClusterLogs(api, core.objects, pods=index)
+    cluster = KubernetesCluster(api, kueue_queue=settings.kueue_queue)
+    stopping = Stopping(store=core.store, cluster=cluster, render=Bundles(), changes=core.changes, logs=logs, clock=core.clock)
+    observation = Observation(
+        region=region,
+        store=core.store,
+        cluster=cluster,
+        render=Bundles(),
+        changes=core.changes,
+        stopping=stopping,
+        logs=logs,
+        heads=HeadCache(core.store),
+        clock=core.clock,
+        grace=settings.lease * 1.5,
+    )
+    reports = ClusterReports(core.table)
+
+    async def tell(nodes: list[NodeView], pods: list[PodView]) -> None:
+        found = report(region, nodes, pods, at=core.clock.now())
+        free = max(0, found.gpus_allocatable - found.gpus_used)
+        await reports.put(
+            ClusterReport(region=region, at=found.reported_at, nodes=len(found.nodes), gpus_total=found.gpus_allocatable, gpus_free=free)
+        )
+
+    return ObserverLoop(
+        observation=observation,
+        jobs=job_feed(api),
+        pods=pod_feed(api),
+        nodes=node_feed(api),
+        index=index,
+        report=tell,
+        grace_seconds=settings.shutdown_seconds,
+    )

@@ -1,0 +1,61 @@
+"""The environment variables of the embedded fleet: of its children, and of whoever wants to use it from another terminal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+CONTROL_REGION = "us-east-1"
+
+_INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "SYSTEMROOT")
+"""What children get of our own environment. Not all of it: a real AWS profile or a real kubeconfig must never reach them by accident."""
+
+
+def aws(endpoint: str, region: str = CONTROL_REGION) -> dict[str, str]:
+    """What a producer needs to reach the emulator with any AWS client. The credentials are no secret: the emulator takes any."""
+    return {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ACCESS_KEY_ID": "gpufleet",
+        "AWS_SECRET_ACCESS_KEY": "gpufleet",
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+    }
+
+
+def base() -> dict[str, str]:
+    """What every child gets: enough of ours to find Python and its packages."""
+    return {name: os.environ[name] for name in _INHERITED if name in os.environ} | {"PYTHONUNBUFFERED": "1"}
+
+
+def emulator(port: int, scratch: Path) -> dict[str, str]:
+    """For ministack: on the loopback interface, in memory alone, without listeners that nobody asked for."""
+    return base() | {
+        "BIND_HOST": "127.0.0.1",
+        "GATEWAY_PORT": str(port),
+        "LOG_LEVEL": "WARNING",
+        "PERSIST_STATE": "0",
+        "S3_PERSIST": "0",
+        "IOT_MTLS_ENABLED": "0",
+        "SFTP_ENABLED": "0",
+        "DOCKER_HOST": "unix:///nonexistent/gpufleet-needs-no-docker.sock",
+        "MINISTACK_REGION": CONTROL_REGION,
+        "TMPDIR": str(scratch),  # it writes a file with its process id there
+    }
+
+
+def worker(endpoint: str, *, regions: Sequence[str], kubeconfig: Path, more: Mapping[str, str]) -> dict[str, str]:
+    """For the workers and the API; `more` goes over the embedded fleet's own settings, all of them shorter than in production."""
+    return {
+        **base(),
+        **aws(endpoint),
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "GPUFLEET_CONTROL_REGION": CONTROL_REGION,
+        "GPUFLEET_REGIONS": ",".join(regions),
+        "GPUFLEET_KUBECONFIG": str(kubeconfig),
+        "GPUFLEET_SWEEP_SECONDS": "2",
+        "GPUFLEET_LEASE_SECONDS": "10",
+        "GPUFLEET_SHUTDOWN_SECONDS": "4",
+        "GPUFLEET_LOG_LEVEL": "INFO",
+        **more,
+    }

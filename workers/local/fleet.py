@@ -1,0 +1,147 @@
+"""The embedded fleet: `async with EmbeddedFleet(Options(...)) as fleet` gives a whole one, on this machine, without Docker.
+
+The AWS emulator and the simulated clusters first, then the table, queues and bucket, then the API and every worker; all of it as processes
+of their own, supervised, and gone when the block ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from workers.local import environment, plan, spot
+from workers.local.child import Child
+from workers.local.kubeconfig import require_contexts
+from workers.local.options import Options
+from workers.local.ports import free_ports, require_free
+from workers.local.supervisor import Notice, Supervisor
+
+
+class EmbeddedFleet:
+    """A fleet as child processes. Raises PortTakenError, KubeconfigError or ChildFailedError when it can't be started."""
+
+    def __init__(self, options: Options | None = None, *, notice: Notice = lambda _: None) -> None:
+        self.options = options or Options()
+        self._notice = notice
+        self._temporary: Path | None = None
+        self._layout: plan.Layout | None = None
+        self._supervisor: Supervisor | None = None
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._start()
+        except BaseException:
+            await self._stop(failed=True)
+            raise
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self._stop(failed=kind is not None)
+
+    async def _start(self) -> None:
+        options = self.options
+        if options.kubeconfig is not None:
+            require_contexts(options.kubeconfig, options.regions)
+        if options.api_port is not None:
+            require_free(options.api_port, "the API")
+        state = self._state_directory()
+        self._layout = layout = _lay_out(options, state)
+        self._supervisor = supervisor = Supervisor(logs=state / "logs", notice=self._notice)
+        await supervisor.start(plan.foundation(options, layout))
+        await self._bootstrap()
+        await supervisor.start(plan.workers(options, layout))
+
+    def _state_directory(self) -> Path:
+        if self.options.state is None:
+            self._temporary = state = Path(tempfile.mkdtemp(prefix="gpufleet-"))
+        else:
+            state = self.options.state.absolute()
+        for part in ("logs", "scratch"):
+            (state / part).mkdir(parents=True, exist_ok=True)
+        for log in (state / "logs").glob("*.log"):
+            log.unlink()
+        spot.write_prices(state / "spot-prices.json", self.options.regions)
+        return state
+
+    async def _bootstrap(self) -> None:
+        from workers.local.bootstrapping import bootstrap_at
+
+        await bootstrap_at(self.layout.aws_endpoint, self.worker_env)
+
+    async def _stop(self, *, failed: bool) -> None:
+        if self._supervisor is not None:
+            await self._supervisor.stop()
+        if self._temporary is not None and not failed:
+            with contextlib.suppress(OSError):
+                shutil.rmtree(self._temporary)
+
+    @property
+    def layout(self) -> plan.Layout:
+        """Where everything is."""
+        if self._layout is None:
+            raise RuntimeError("the fleet is not running")
+        return self._layout
+
+    @property
+    def supervisor(self) -> Supervisor:
+        """Who keeps its processes."""
+        if self._supervisor is None:
+            raise RuntimeError("the fleet is not running")
+        return self._supervisor
+
+    @property
+    def api_url(self) -> str:
+        """Where the API listens."""
+        return self.layout.api_url
+
+    @property
+    def aws_env(self) -> dict[str, str]:
+        """The environment that a producer needs."""
+        return environment.aws(self.layout.aws_endpoint)
+
+    @property
+    def worker_env(self) -> dict[str, str]:
+        """The environment of the workers, as for one more of them."""
+        return plan.worker_environment(self.options, self.layout)
+
+    @property
+    def queue_url(self) -> str:
+        """The submissions queue, for a producer."""
+        return f"{self.layout.aws_endpoint}/000000000000/gpufleet-submissions"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """A kubeconfig with one context per region."""
+        return self.layout.kubeconfig
+
+    @property
+    def logs(self) -> Path:
+        """The directory with a log file of each child."""
+        return self.supervisor.logs
+
+    @property
+    def processes(self) -> Mapping[str, Child]:
+        """The children by name: `aws`, `clusters`, `api`, `ingest`, `dispatcher-<region>-<n>`, `observer-<region>`, `sweeper`."""
+        return self.supervisor.children
+
+    def kill(self, worker: str) -> int:
+        """SIGKILL for a child; the supervisor starts it again. Returns the process id that it had."""
+        return self.supervisor.kill(worker)
+
+
+def _lay_out(options: Options, state: Path) -> plan.Layout:
+    avoid = () if options.api_port is None else (options.api_port,)
+    aws_port, api_port, *cluster_ports = free_ports(2 + len(options.regions), avoid=avoid)
+    return plan.Layout(
+        aws_port=aws_port,
+        api_port=options.api_port or api_port,
+        cluster_ports=dict(zip(options.regions, cluster_ports, strict=True)),
+        kubeconfig=options.kubeconfig.absolute() if options.kubeconfig is not None else state / "kubeconfig",
+        spot_prices=state / "spot-prices.json",
+        scratch=state / "scratch",
+    )

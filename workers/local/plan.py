@@ -1,0 +1,103 @@
+"""Which children an embedded fleet has, in which order they start, and with which command line and environment."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from workers.local import environment, readiness
+from workers.local.child import ChildSpec
+from workers.local.options import Options
+
+NAMESPACE = "gco-jobs"
+"""The one namespace that the policy allows unless told otherwise; real clusters have it made by whoever runs them."""
+
+FOUNDATION, WORKERS = 0, 1
+"""Stages. Bootstrap runs between the two; the workers do not wait for one another, so they may start side by side."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layout:
+    """Where everything of one fleet is: ports of the loopback interface, and files."""
+
+    aws_port: int
+    api_port: int
+    cluster_ports: Mapping[str, int]
+    kubeconfig: Path
+    spot_prices: Path
+    scratch: Path
+
+    @property
+    def aws_endpoint(self) -> str:
+        """The address of the AWS emulator."""
+        return f"http://127.0.0.1:{self.aws_port}"
+
+    @property
+    def api_url(self) -> str:
+        """The address of the API."""
+        return f"http://127.0.0.1:{self.api_port}"
+
+
+def foundation(options: Options, layout: Layout) -> list[ChildSpec]:
+    """The emulator, and the simulated clusters unless real ones are used. What they know is in memory, so both are vital."""
+    emulator = ChildSpec(
+        name="aws",
+        arguments=_module("ministack"),
+        environment=environment.emulator(layout.aws_port, layout.scratch),
+        stage=FOUNDATION,
+        ready=readiness.answers(layout.aws_port, "/_ministack/ready"),
+        vital=True,
+    )
+    if options.kubeconfig is not None:
+        return [emulator]
+    pairs = layout.cluster_ports.items()
+    clusters = ChildSpec(
+        name="clusters",
+        arguments=[
+            *_module("workers.local.cluster"),
+            *(part for region, port in pairs for part in ("--region", region, "--port", str(port))),
+            *("--nodes", options.nodes),
+            *("--namespace", NAMESPACE),
+            *("--kubeconfig", str(layout.kubeconfig)),
+        ],
+        environment=environment.base(),
+        stage=FOUNDATION,
+        ready=readiness.every([readiness.answers(port, "/readyz") for _, port in pairs]),
+        vital=True,
+    )
+    return [emulator, clusters]
+
+
+def workers(options: Options, layout: Layout) -> list[ChildSpec]:
+    """The API and every worker."""
+    shared = worker_environment(options, layout)
+    api = ChildSpec(
+        name="api",
+        arguments=_module("workers.api"),
+        environment=shared | {"GPUFLEET_API_HOST": "127.0.0.1", "GPUFLEET_API_PORT": str(layout.api_port)},
+        stage=WORKERS,
+        ready=readiness.answers(layout.api_port, "/readyz"),
+    )
+    dispatchers = [
+        _worker(f"dispatcher-{region}-{number}", shared, "workers.dispatcher", "--region", region)
+        for region in options.regions
+        for number in range(1, options.dispatchers + 1)
+    ]
+    observers = [_worker(f"observer-{region}", shared, "workers.observer", "--region", region) for region in options.regions]
+    return [api, _worker("ingest", shared, "workers.ingest"), *dispatchers, *observers, _worker("sweeper", shared, "workers.sweeper")]
+
+
+def worker_environment(options: Options, layout: Layout) -> dict[str, str]:
+    """What the workers have in common, and what one more of them would need."""
+    settings = {"GPUFLEET_SPOT_PRICES_FILE": str(layout.spot_prices), **options.settings}
+    return environment.worker(layout.aws_endpoint, regions=options.regions, kubeconfig=layout.kubeconfig, more=settings)
+
+
+def _worker(name: str, env: Mapping[str, str], module: str, *arguments: str) -> ChildSpec:
+    return ChildSpec(name=name, arguments=[*_module(module), *arguments], environment=env, stage=WORKERS, ready=readiness.says_started())
+
+
+def _module(name: str) -> Sequence[str]:
+    return [sys.executable, "-m", name]

@@ -1,1 +1,1 @@
-"""The `gpufleet` command, a client of the API."""
+"""The `gpufleet` command: a client of the API, for people and for programs."""

@@ -1,0 +1,50 @@
+"""What can go wrong in a command, the exit code that each means, and how it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from shared.errors import Problem
+
+
+class ExitCode(IntEnum):
+    """The exit codes of `gpufleet`, for scripts."""
+
+    OK = 0
+    FAILED = 1  # the job failed or was cancelled; what was sent was refused; something broke
+    USAGE = 2  # an option, a file or a value is not right; nothing was sent
+    NOT_FOUND = 3  # no such job, rejection, dead letter or queue
+    CONFLICT = 4  # the thing is in a state that doesn't allow this, or the idempotency key stands for another request
+    UNREACHABLE = 5  # the API doesn't answer, or says that it can't now
+    INTERRUPTED = 130  # Ctrl-C
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One line about one fault: where it is, what stands there, what is right. Empty parts are left out."""
+
+    field: str
+    value: str
+    rule: str
+
+    def __str__(self) -> str:
+        """Field, value and rule in one line."""
+        return ": ".join(part for part in (self.field, self.value, self.rule) if part)
+
+    @classmethod
+    def of(cls, problem: Problem, *, source: str = "") -> Fault:
+        """From a problem that was found on this side, in the file that it was found in."""
+        pointer = problem.pointer or "/"
+        return cls(f"{source}{pointer}" if not source else f"{source}: {pointer}", problem.shown, problem.rule)
+
+
+class CommandError(Exception):
+    """A command can't go on: a sentence, perhaps the single faults behind it, and the exit code."""
+
+    def __init__(self, message: str, *, code: ExitCode = ExitCode.FAILED, faults: Sequence[Fault] = ()) -> None:
+        self.message = message
+        self.code = code
+        self.faults = tuple(faults)
+        super().__init__(message)

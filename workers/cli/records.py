@@ -1,0 +1,115 @@
+"""Job records as tables and pages for people. What the API adds one day is shown by `--json` and passed over here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from workers.cli import output
+
+TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
+
+Record = Mapping[str, Any]
+
+
+def state_of(record: Record) -> str:
+    """The state of a job, under either of its names."""
+    return str(record.get("state") or record.get("status") or "unknown")
+
+
+def id_of(record: Record) -> str:
+    """The id of a job, under either of its names."""
+    return str(record.get("job_id") or record.get("id"))
+
+
+def name_of(record: Record) -> str:
+    """The name of a job, under either of its names."""
+    return str(record.get("job_name") or record.get("name") or "-")
+
+
+def region_of(record: Record) -> str:
+    """The region of a job, under either of its names."""
+    return str(record.get("region") or record.get("target_region") or "-")
+
+
+def job_table(records: Iterable[Record], *, empty: str = "no jobs") -> None:
+    """Jobs, one a line."""
+    rows = [
+        (
+            id_of(one),
+            name_of(one),
+            one.get("namespace"),
+            region_of(one),
+            state_of(one),
+            one.get("priority"),
+            output.age(one.get("submitted_at")),
+            one.get("error_message") or one.get("message"),
+        )
+        for one in records
+    ]
+    output.table(("ID", "NAME", "NAMESPACE", "REGION", "STATE", "PRIORITY", "AGE", "MESSAGE"), rows, empty=empty)
+
+
+def job_page(document: Mapping[str, Any]) -> None:
+    """All about one job."""
+    record = document.get("job", document)
+    found = record.get("object") or {}
+    output.pairs(
+        [
+            ("id", id_of(record)),
+            ("name", name_of(record)),
+            ("namespace", record.get("namespace")),
+            ("region", region_of(record)),
+            ("state", state_of(record)),
+            ("priority", record.get("priority")),
+            ("gpus", record.get("gpus")),
+            ("labels", record.get("labels")),
+            ("submitted", output.moment(record.get("submitted_at"))),
+            ("submitted by", record.get("submitted_by")),
+            ("started", record.get("started_at") and output.moment(record.get("started_at"))),
+            ("finished", record.get("finished_at") and output.moment(record.get("finished_at"))),
+            ("attempts", record.get("attempts")),
+            ("interruptions", record.get("interruptions")),
+            ("waits", record.get("wait")),
+            ("stop", (record.get("stop") or {}).get("reason")),
+            ("cluster object", found.get("name") or record.get("k8s_job_name")),
+            ("uid", found.get("uid") or record.get("k8s_job_uid")),
+            ("reason", record.get("reason")),
+            ("message", record.get("message") or record.get("error_message")),
+        ]
+    )
+    executions = document.get("executions") or record.get("executions") or []
+    if executions:
+        output.write("")
+        output.table(
+            ("EXECUTION", "STATE", "REGION", "STARTED", "FINISHED", "REASON", "OBJECT"),
+            [
+                (
+                    one.get("number"),
+                    one.get("state"),
+                    one.get("region"),
+                    output.moment(one.get("started_at")),
+                    output.moment(one.get("finished_at")),
+                    one.get("reason"),
+                    (one.get("object") or {}).get("name"),
+                )
+                for one in executions
+            ],
+            empty="no executions",
+        )
+
+
+def event_row(event: Mapping[str, Any]) -> tuple[Any, ...]:
+    """One entry of a job's history."""
+    said = ": ".join(str(part) for part in (event.get("reason"), event.get("message")) if part)
+    return (
+        event.get("number"),
+        output.moment(event.get("at")),
+        event.get("type"),
+        event.get("state"),
+        event.get("execution"),
+        said or None,
+    )
+
+
+EVENT_COLUMNS = ("NUMBER", "TIME", "EVENT", "STATE", "EXECUTION", "WHY")

@@ -126,7 +126,7 @@ def _check_amount(name: str, field: Field) -> None:
 
 
 def _shareable(name: str) -> bool:
-    return name in _NATIVE or ("kubernetes.io/" in name and not name.startswith("hugepages-"))
+    return name in _NATIVE or ("kubernetes.io/" in name and not name.startswith(("hugepages-", "deviceclass.resource.")))
 
 
 def _demand(resources: Field, policy: Policy) -> Demand:

@@ -60,8 +60,10 @@ class Policy:
         "aws.amazon.com/neuron",
         "aws.amazon.com/neurondevice",
         "aws.amazon.com/neuroncore",
+        "deviceclass.resource.kubernetes.io/*",
     )
-    """Resource names that count as GPUs; a `*` at the end stands for any rest. A shared or cut device counts as one."""
+    """Resource names that count as GPUs; a `*` at the end stands for any rest. A shared or cut device counts as one.
+    The last are devices by their class (dynamic resource allocation), of which a cluster may make GPUs too."""
 
     require_accelerator_toleration: bool = True
     accelerator_taints: tuple[str, ...] = ("nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "vpc.amazonaws.com/efa")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Callable
 from typing import Final
 
@@ -56,11 +57,20 @@ def _check_config_map(config: Field) -> None:
         for key, value in config[part].items():
             if _DATA_KEY.fullmatch(key) is None or key in (".", "..") or key.startswith(".."):
                 value.refuse("key must be at most 253 of letters, digits, '-', '_' and '.', not beginning with '..'")
-            elif part == "binaryData" and config["data"][key].given:
-                value.refuse("key must not stand in both data and binaryData")
+            if part == "binaryData":
+                _check_binary(value, also=config["data"][key])
             size += len(value.text.encode()) if part == "data" else len(value.text) * 3 // 4
     if size > _MAX_DATA_BYTES:
         config.refuse(f"must hold at most {_MAX_DATA_BYTES} bytes of data, and holds {size}")
+
+
+def _check_binary(value: Field, *, also: Field) -> None:
+    if also.given:
+        value.refuse("key must not stand in both data and binaryData")
+    try:
+        b64decode(value.text, validate=True)
+    except ValueError:
+        value.refuse("must be base64")
 
 
 _CHECKS: Final[dict[str, Callable[[Field], None]]] = {"Service": _check_service, "ConfigMap": _check_config_map}

@@ -193,6 +193,13 @@ def test_keys_of_config_maps(key: str) -> None:
     assert len(problems(a_job(), a_config_map(**{key: "v"}))) == 1
 
 
+def test_binary_data_is_base64_under_keys_of_its_own() -> None:
+    config = {**a_config_map(a="b"), "binaryData": {"c": "aGVsbG8="}}
+    assert not problems(a_job(), config)
+    assert set(problems(a_job(), {**config, "binaryData": {"a": "aGVsbG8="}})) == {"/supporting/0/binaryData/a"}
+    assert set(problems(a_job(), {**config, "binaryData": {"c": "aGVsbG8"}})) == {"/supporting/0/binaryData/c"}
+
+
 def test_a_config_map_holds_a_mebibyte() -> None:
     assert not problems(a_job(), a_config_map(a="x" * 1024 * 1024))
     assert "/supporting/0" in problems(a_job(), a_config_map(a="x" * 1024 * 1024, b="y"))

@@ -41,6 +41,7 @@ def test_what_runs_at_once_is_the_lesser_of_parallelism_and_completions(parallel
 def test_the_caps_themselves_are_allowed_and_the_least_beyond_is_not() -> None:
     assert admit(a_job(gpus=8, parallelism=2)).gpus == 16
     assert problems(a_job(gpus=17))
+    assert problems(changed("/spec/template/spec/containers/0/resources/limits/cpu", "4", job=a_job(gpus=1, parallelism=17)))
     assert admit(changed("/spec/template/spec/containers/0/resources/limits/cpu", "384")).cpu == 384
     assert problems(changed("/spec/template/spec/containers/0/resources/limits/cpu", "384.000000001"))
     assert admit(changed("/spec/template/spec/containers/0/resources/limits/memory", "4096Gi")).memory == 4096 * GIB
@@ -57,6 +58,9 @@ def test_sidecars_run_beside_what_comes_after_them() -> None:
     assert admit(a_pod_of([container("a", 2)], [sidecar])).cpu == 3
     assert admit(a_pod_of([container("a", 2)], [container("i", 4), sidecar])).cpu == 4
     assert admit(a_pod_of([container("a", 2)], [sidecar, container("i", 4)])).cpu == 5
+    two = [sidecar, container("t", 3, restartPolicy="Always")]
+    assert admit(a_pod_of([container("a", 2)], two)).cpu == 6
+    assert admit(a_pod_of([container("a", 2)], [*two, container("i", 4)])).cpu == 8
 
 
 def test_requests_count_where_there_is_no_limit_and_the_pods_own_count_too() -> None:
@@ -74,7 +78,14 @@ def test_the_sum_is_exact(millicores: list[int], parallelism: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "resource", ["nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "nvidia.com/mig-1g.5gb", "nvidia.com/gpu.shared"]
+    "resource",
+    [
+        "nvidia.com/gpu",
+        "amd.com/gpu",
+        "aws.amazon.com/neuron",
+        "nvidia.com/mig-1g.5gb",
+        "deviceclass.resource.kubernetes.io/gpu.nvidia.com",
+    ],
 )
 def test_every_kind_of_gpu_counts_under_the_cap(resource: str) -> None:
     job = a_job()

@@ -1,0 +1,200 @@
+"""One region in this process: real loops, the real clients, an emulator and a simulated cluster over HTTP. For tests that break something."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from shared.clusters import client
+from shared.clusters.api import KubernetesApi
+from shared.jobs.cancellation import Cancellation
+from shared.jobs.model import Event, Head
+from shared.jobs.states import State
+from shared.jobs.submission import JobRequest, Submission
+from shared.jobs.sweeping import Sweeper
+from shared.policy.gate import Gate
+from shared.policy.settings import Policy
+from shared.settings import Settings
+from shared.store.history import History
+from workers.assembly import Core, assemble
+from workers.dispatcher.build import build as build_dispatcher
+from workers.local.cluster.cluster import SimulatedCluster
+from workers.local.cluster.faults import Fault
+from workers.local.cluster.kubeconfig import write_kubeconfig
+from workers.local.cluster.node_shapes import parse_shapes
+from workers.local.cluster.server import ClusterServer
+from workers.observer.build import build as build_observer
+from workers.sweeper.loop import SweeperLoop
+
+REGION = "us-east-1"
+SIMULATION = "simulation.gpufleet.io/"
+
+
+class NoPrices:
+    """Nobody knows a price."""
+
+    async def price(self, region: str, instance_type: str) -> None:
+        return None
+
+
+class OneRegion:
+    """A placement of one region."""
+
+    regions = (REGION,)
+
+    async def place(self, gpus: int) -> str:
+        return REGION
+
+
+@dataclass
+class Worker:
+    """A running loop; `kill` drops it as it stands, with no chance to clean up."""
+
+    task: asyncio.Task[None]
+    asked: asyncio.Event
+
+    async def stop(self) -> None:
+        self.asked.set()
+        await self.task
+
+    async def kill(self) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+
+@dataclass
+class Region:
+    """What a test needs of the region."""
+
+    settings: Settings
+    core: Core
+    aws: Any
+    server: ClusterServer
+    api: KubernetesApi
+    workers: list[Worker] = field(default_factory=list)
+
+    @property
+    def cluster(self) -> SimulatedCluster:
+        return self.server.cluster
+
+    @property
+    def submission(self) -> Submission:
+        core = self.core
+        return Submission(
+            store=core.store,
+            admission=Gate(Policy()),
+            placement=OneRegion(),
+            doorbell=core.doorbell,
+            clock=core.clock,
+            ids=core.ids,
+        )
+
+    async def submit(self, *, manifest: dict[str, Any] | None = None, **fields: Any) -> Head:
+        request = JobRequest(manifest=manifest or job(), region=REGION, namespace="gco-jobs", **fields)
+        return (await self.submission.submit(request)).head
+
+    async def cancel(self, job_id: str) -> Head:
+        return await Cancellation(store=self.core.store, changes=self.core.changes).cancel(job_id, reason="a test", by="tester")
+
+    async def dispatcher(self, name: str = "d1", **options: Any) -> Worker:
+        loop = await build_dispatcher(self.core, self.aws.sqs, self.api, region=REGION, owner=name, **options)
+        return self._start(loop.run)
+
+    async def observer(self) -> Worker:
+        return self._start(build_observer(self.core, self.api, region=REGION).run)
+
+    async def sweeper(self, prices: Any = None) -> Worker:
+        core = self.core
+        sweeper = Sweeper(
+            store=core.store,
+            changes=core.changes,
+            doorbell=core.doorbell,
+            prices=prices or NoPrices(),
+            clock=core.clock,
+            lease=self.settings.lease,
+        )
+        return self._start(SweeperLoop(sweeper=sweeper, regions=[REGION], clock=core.clock, idle_seconds=0.5).run)
+
+    def _start(self, run: Callable[[asyncio.Event], Any]) -> Worker:
+        asked = asyncio.Event()
+        worker = Worker(asyncio.create_task(run(asked)), asked)
+        self.workers.append(worker)
+        return worker
+
+    def fault(self, **fields: Any) -> None:
+        self.server.faults.add(Fault(**fields))
+
+    async def head(self, job_id: str) -> Head:
+        found = await self.core.store.head(job_id)
+        assert found is not None
+        return found
+
+    async def events(self, job_id: str) -> list[Event]:
+        return list(await History(self.core.table).events(job_id))
+
+    async def until(self, job_id: str, *states: State, seconds: float = 20.0) -> Head:
+        """Ask until the job is in one of the states."""
+        async with asyncio.timeout(seconds):
+            while (head := await self.head(job_id)).state not in states:
+                await asyncio.sleep(0.05)
+        return head
+
+    async def until_true(self, condition: Callable[[], Any], *, seconds: float = 20.0) -> None:
+        """Ask until something holds."""
+        async with asyncio.timeout(seconds):
+            while not condition():
+                await asyncio.sleep(0.02)
+
+    def starts(self, job_id: str) -> list[Any]:
+        """Pods of the job that have started on the cluster, ever."""
+        return [start for start in self.cluster.started if start.annotations.get("gpufleet.io/job-id") == job_id]
+
+    async def objects(self) -> list[dict[str, Any]]:
+        return (await self.api.request("GET", "/apis/batch/v1/jobs"))["items"]
+
+
+def job(name: str = "train", *, backoff_limit: int = 0, **steering: Any) -> dict[str, Any]:
+    """A small Job; keyword arguments steer the simulation (`duration`, `exit_code`, `hang`, …)."""
+    annotations = {SIMULATION + key.replace("_", "-"): str(value) for key, value in ({"duration": 0.05} | steering).items()}
+    container = {"name": "main", "image": "pytorch/pytorch", "resources": {"limits": {"cpu": "10m", "memory": "16Mi"}}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {
+            "backoffLimit": backoff_limit,
+            "template": {
+                "metadata": {"annotations": annotations},
+                "spec": {"restartPolicy": "Never", "containers": [container]},
+            },
+        },
+    }
+
+
+@asynccontextmanager
+async def running_region(resources: Any, folder: Path, *, aws: Any = None, **overrides: Any) -> AsyncIterator[Region]:
+    """A region without any worker yet; those that a test starts end with it."""
+    settings = resources.settings.model_copy(update={"regions": (REGION,)} | overrides)
+    cluster = SimulatedCluster(
+        name=REGION, region=REGION, nodes=parse_shapes("4xg5.12xlarge:spot,2xm5.4xlarge"), clock=time.time, seed=1, namespaces=["gco-jobs"]
+    )
+    server = ClusterServer(cluster)
+    kubeconfig = folder / "kubeconfig"
+    async with AsyncExitStack() as stack:
+        await server.start()
+        stack.push_async_callback(server.stop)
+        write_kubeconfig(kubeconfig, {REGION: server.url})
+        api = await stack.enter_async_context(client.connect(kubeconfig=kubeconfig, context=REGION, timeout=3.0))
+        clients = aws or resources.aws
+        region = Region(settings=settings, core=await assemble(settings, clients), aws=clients, server=server, api=api)
+        try:
+            yield region
+        finally:
+            for worker in region.workers:
+                worker.asked.set()
+            await asyncio.gather(*(worker.kill() for worker in region.workers))

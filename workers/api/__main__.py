@@ -1,0 +1,26 @@
+"""`python -m workers.api`: the API on the loopback interface."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from shared.errors import FleetError
+from shared.logging import configure
+from shared.settings import Settings
+from workers.api.server import ServerSettings, serve
+from workers.process import serve as run
+
+
+async def main(stop: asyncio.Event) -> None:
+    """Serve until asked to stop."""
+    settings = Settings()
+    configure(settings.log_level, worker="api")
+    await serve(settings, ServerSettings(), stop)
+
+
+if __name__ == "__main__":
+    try:
+        run(main)
+    except FleetError as error:
+        sys.exit(str(error))

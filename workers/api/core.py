@@ -1,0 +1,117 @@
+"""What a door needs of the core, put together in one place, so that the server, Lambda, the embedded fleet and the tests have the same."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from shared.aws import Aws, connect
+from shared.clock import Clock
+from shared.jobs.cancellation import Cancellation
+from shared.jobs.model import Head
+from shared.jobs.placement import RegionPlacement
+from shared.jobs.submission import Submission
+from shared.policy import Policy
+from shared.policy.gate import Gate
+from shared.policy.loading import load_policy
+from shared.queues.dead_letters import DeadLetters
+from shared.settings import Settings
+from shared.store.cluster_reports import ClusterReports
+from shared.store.counters import Counters
+from shared.store.history import History
+from shared.store.jobs import Jobs
+from shared.store.listing import Listing
+from shared.store.objects import S3Objects
+from shared.store.rejections import Rejections
+from shared.store.table import Table
+from workers import assembly
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PolledJob:
+    """What one dispatch pass did with one job: applied, fenced, retryable, failed or price_gated."""
+
+    job_id: str
+    status: str
+
+
+Poll = Callable[[int], Awaitable[Sequence[PolledJob]]]
+"""Runs one dispatch pass of at most so many jobs in the region that the API serves."""
+
+
+class LogReader(Protocol):
+    """Reads the logs of what runs, from its cluster."""
+
+    def read(self, head: Head, *, pod: str | None, container: str | None, tail: int | None, follow: bool) -> AsyncIterator[bytes]:
+        """The log of the head's execution; with `follow`, until its containers end.
+
+        Raises NotFoundError for an unknown pod or container, ConflictError while none has started, UnavailableError.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Core:
+    """The services behind the doors. `poll` and `logs` are None in a process that reaches no cluster."""
+
+    settings: Settings
+    region: str
+    policy: Policy
+    gate: Gate
+    clock: Clock
+    table: Table
+    jobs: Jobs
+    objects: S3Objects
+    submission: Submission
+    cancellation: Cancellation
+    listing: Listing
+    history: History
+    rejections: Rejections
+    counters: Counters
+    reports: ClusterReports
+    dead_letters: DeadLetters
+    poll: Poll | None = None
+    logs: LogReader | None = None
+    look_seconds: float = 1.0
+    """How often a follower of logs asks whether its job has ended."""
+
+
+async def build(settings: Settings, aws: Aws, *, poll: Poll | None = None, logs: LogReader | None = None) -> Core:
+    """The core over the clients of the control region. Raises NotFoundError where a queue is missing (bootstrap makes it)."""
+    base = await assembly.assemble(settings, aws)
+    policy = load_policy(settings.policy_file)
+    gate = Gate(policy)
+    counters = Counters(base.table, base.layout)
+    reports = ClusterReports(base.table)
+    placement = RegionPlacement(regions=settings.regions, reports=reports, backlog=counters, clock=base.clock)
+    return Core(
+        settings=settings,
+        region=settings.control_region if settings.control_region in settings.regions else settings.regions[0],
+        policy=policy,
+        gate=gate,
+        clock=base.clock,
+        table=base.table,
+        jobs=base.store,
+        objects=base.objects,
+        submission=Submission(
+            store=base.store, admission=gate, placement=placement, doorbell=base.doorbell, clock=base.clock, ids=base.ids
+        ),
+        cancellation=Cancellation(store=base.store, changes=base.changes),
+        listing=Listing(base.table, settings.regions),
+        history=History(base.table),
+        rejections=Rejections(base.table),
+        counters=counters,
+        reports=reports,
+        dead_letters=DeadLetters(aws.sqs, settings),
+        poll=poll,
+        logs=logs,
+    )
+
+
+@asynccontextmanager
+async def open_core(settings: Settings, *, poll: Poll | None = None, logs: LogReader | None = None) -> AsyncIterator[Core]:
+    """The core with clients of its own, which are closed at the end."""
+    async with connect(settings.control_region, "dynamodb", "sqs", "s3") as aws:
+        yield await build(settings, aws, poll=poll, logs=logs)

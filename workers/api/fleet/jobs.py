@@ -1,0 +1,79 @@
+"""A job in full: record, events, executions, logs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from fastapi.responses import StreamingResponse
+
+from shared.errors import NotFoundError
+from shared.ids import is_job_id
+from shared.jobs.model import Head
+from workers.api.core import Core
+from workers.api.dependencies import CoreOf
+from workers.api.errors import answers
+from workers.api.fleet import logs
+from workers.api.fleet.schemas import EventsAnswer, ExecutionsAnswer, JobClaim, JobDetail
+
+_COPIED = tuple(name for name in JobDetail.model_fields if name not in {"claim", "manifest", "supporting", "executions", "state"})
+_TEXT = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The log; with `follow`, as it is written"}
+
+router = APIRouter(prefix="/jobs", tags=["Fleet: jobs"])
+
+
+@router.get("/{job_id}", responses=answers(404, 503))
+async def get_job(job_id: str, core: CoreOf) -> JobDetail:
+    """All that is known of a job, by consistent reads."""
+    head = await _head(core, job_id)
+    specification = (await core.jobs.specifications([head])).get(head.id)
+    return JobDetail(
+        **{name: getattr(head, name) for name in _COPIED},
+        state=head.state.value,
+        claim=JobClaim.model_validate(head.claim.model_dump(exclude={"nonce"})) if head.claim else None,
+        manifest=specification.manifest if specification else {},
+        supporting=specification.supporting if specification else [],
+        executions=await core.history.executions(head),
+    )
+
+
+@router.get("/{job_id}/events", responses=answers(404, 503))
+async def get_events(job_id: str, core: CoreOf) -> EventsAnswer:
+    """The job's history, oldest first."""
+    events = await core.history.events(job_id) if is_job_id(job_id) else []
+    if not events:
+        raise NotFoundError("Job", job_id)
+    return EventsAnswer(job_id=job_id, events=events)
+
+
+@router.get("/{job_id}/executions", responses=answers(404, 503))
+async def get_executions(job_id: str, core: CoreOf) -> ExecutionsAnswer:
+    """The job's executions, oldest first."""
+    head = await _head(core, job_id)
+    return ExecutionsAnswer(job_id=job_id, executions=await core.history.executions(head))
+
+
+@router.get("/{job_id}/logs", response_class=StreamingResponse, responses={200: _TEXT, **answers(404, 409, 422, 503)})
+async def get_logs(
+    job_id: str,
+    core: CoreOf,
+    execution: Annotated[int | None, Query(ge=1)] = None,
+    pod: Annotated[str | None, Query(max_length=253)] = None,
+    container: Annotated[str | None, Query(max_length=63)] = None,
+    tail: Annotated[int | None, Query(ge=1, le=100_000)] = None,
+    follow: bool = False,
+) -> StreamingResponse:
+    """What the containers of an execution wrote: kept logs of one that has ended, live ones of one that runs."""
+    head = await _head(core, job_id)
+    wanted = logs.Wanted(execution=execution, pod=pod, container=container, tail=tail)
+    if execution is not None and execution > head.execution:
+        raise NotFoundError("Execution", f"{head.id}/{execution}")
+    stream = logs.follow(core, head, wanted) if follow else await logs.read(core, head, wanted)
+    return StreamingResponse(stream, media_type="text/plain; charset=utf-8")
+
+
+async def _head(core: Core, job_id: str) -> Head:
+    head = await core.jobs.head(job_id) if is_job_id(job_id) else None
+    if head is None:
+        raise NotFoundError("Job", job_id)
+    return head

@@ -1,0 +1,22 @@
+"""The fleet's own door, put together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from shared.queues.submissions import json_schema
+from workers.api.errors import answers
+from workers.api.fleet.dead_letters import router as dead_letters
+from workers.api.fleet.jobs import router as jobs
+
+router = APIRouter(prefix="/fleet/v1")
+router.include_router(jobs)
+router.include_router(dead_letters)
+
+
+@router.get("/schemas/submission", tags=["Fleet: schemas"], responses=answers())
+async def get_submission_schema() -> dict[str, Any]:
+    """The JSON Schema of a message on the submissions queue."""
+    return json_schema()

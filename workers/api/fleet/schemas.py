@@ -1,0 +1,129 @@
+"""Bodies of the fleet's own door."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, Field, model_validator
+
+from shared.jobs.fields import Strict
+from shared.jobs.model import Event, Execution, RetryPolicy, Spot, Stop, Timeouts, Wait
+from shared.store.rejections import Rejection
+
+
+class JobClaim(BaseModel):
+    """Who applies the current execution, and until when they may. The claim's nonce is nobody else's business."""
+
+    owner: str
+    claimed_at: datetime
+    expires_at: datetime
+
+
+class JobDetail(BaseModel):
+    """All that is known of a job."""
+
+    id: str
+    name: str
+    namespace: str
+    region: str
+    state: str
+    priority: int
+    revision: int
+    fence: int
+    gpus: int
+    submitted_at: datetime
+    updated_at: datetime
+    submitted_by: str | None
+    labels: dict[str, str]
+    retry: RetryPolicy
+    timeouts: Timeouts
+    spot: Spot | None
+    execution: int
+    attempts: int
+    interruptions: int
+    apply_failures: int
+    claim: JobClaim | None
+    stop: Stop | None
+    wait: Wait | None
+    committed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    reason: str | None
+    message: str | None
+    manifest: dict[str, Any]
+    supporting: list[dict[str, Any]]
+    executions: list[Execution]
+
+
+class EventsAnswer(BaseModel):
+    """A job's history, oldest first."""
+
+    job_id: str
+    events: list[Event]
+
+
+class ExecutionsAnswer(BaseModel):
+    """A job's executions, oldest first."""
+
+    job_id: str
+    executions: list[Execution]
+
+
+class RejectionsAnswer(BaseModel):
+    """One page of rejections, newest first."""
+
+    rejections: list[Rejection]
+    next_cursor: str | None
+
+
+class QueueCount(BaseModel):
+    """A queue and about how many dead letters it has."""
+
+    queue: str
+    dead_letters: int
+
+
+class QueuesAnswer(BaseModel):
+    """All queues."""
+
+    queues: list[QueueCount]
+
+
+class DeadLetter(BaseModel):
+    """A message that no worker could handle."""
+
+    id: str
+    queue: str
+    sent_at: datetime | None
+    receive_count: int
+    attributes: dict[str, str]
+    body: str
+
+
+class DeadLettersAnswer(BaseModel):
+    """Dead letters of a queue, oldest first as far as SQS tells."""
+
+    queue: str
+    dead_letters: list[DeadLetter]
+
+
+class DeadLetterChoice(Strict):
+    """Which dead letters: either their ids, or all of them, said in so many words."""
+
+    message_ids: list[str] | None = Field(default=None, min_length=1, max_length=1000)
+    all: bool = False
+
+    @model_validator(mode="after")
+    def _one(self) -> DeadLetterChoice:
+        if (self.message_ids is not None) == self.all:
+            raise ValueError('either "message_ids" with at least one id, or "all": true')
+        return self
+
+
+class DeadLettersMovedAnswer(BaseModel):
+    """What was done with which dead letters."""
+
+    queue: str
+    count: int
+    message_ids: list[str]

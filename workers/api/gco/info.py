@@ -1,0 +1,138 @@
+"""What the service is and whether it is well: the GCO door's index, probes, health and status."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+from fastapi import APIRouter, HTTPException, Response
+
+from shared.errors import FleetError
+from workers.api.about import SERVICE, cluster_id, release
+from workers.api.core import Core
+from workers.api.dependencies import CoreOf
+from workers.api.errors import answers
+from workers.api.gco.schemas import (
+    Environment,
+    HealthAnswer,
+    ProbeAnswer,
+    QueueWorker,
+    ResourceLimits,
+    RootAnswer,
+    ServiceStatus,
+)
+
+PROBE_SECONDS = 3.0
+"""How long a probe waits for the table; a load balancer's own patience is five seconds."""
+OBSERVED_WITHIN = timedelta(minutes=5)
+"""A region whose observer has said nothing for longer counts as disconnected."""
+_ENDPOINTS = {
+    "submit_job": "POST /api/v1/queue/jobs",
+    "list_jobs": "GET /api/v1/queue/jobs",
+    "get_job": "GET /api/v1/queue/jobs/{job_id}",
+    "cancel_job": "DELETE /api/v1/queue/jobs/{job_id}",
+    "queue_stats": "GET /api/v1/queue/stats",
+    "poll_queue": "POST /api/v1/queue/poll",
+    "health": "GET /api/v1/health",
+    "status": "GET /api/v1/status",
+    "liveness": "GET /healthz",
+    "readiness": "GET /readyz",
+    "documentation": "GET /docs",
+}
+_UNHEALTHY: dict[int | str, dict[str, Any]] = {503: {"model": HealthAnswer, "description": "The table does not answer"}}
+
+router = APIRouter()
+
+
+@router.get("/", tags=["Info"], responses=answers())
+async def root(core: CoreOf) -> RootAnswer:
+    """What this service is, and its endpoints."""
+    return RootAnswer(
+        service=SERVICE,
+        version=release(),
+        status="running",
+        cluster_id=cluster_id(core.region),
+        region=core.region,
+        endpoints=_ENDPOINTS,
+    )
+
+
+@router.get("/healthz", tags=["Health"], responses=answers())
+async def kubernetes_health_check() -> ProbeAnswer:
+    """Whether the process lives."""
+    return ProbeAnswer(status="ok")
+
+
+@router.get("/readyz", tags=["Health"], responses=answers(503))
+async def kubernetes_readiness_check(core: CoreOf) -> ProbeAnswer:
+    """Whether the service can serve: the table answers."""
+    if not (await _look(core))[0]:
+        raise HTTPException(503, detail="the table does not answer", headers={"Retry-After": "5"})
+    return ProbeAnswer(status="ready")
+
+
+@router.get("/api/v1/health", tags=["Health"], responses={**answers(), **_UNHEALTHY})
+async def health_check(core: CoreOf, response: Response) -> HealthAnswer:
+    """Healthy while jobs can be taken: that needs the table, not the cluster."""
+    well, connected = await _look(core)
+    response.status_code = 200 if well else 503
+    return HealthAnswer(
+        status="healthy" if well else "unhealthy",
+        timestamp=core.clock.now(),
+        cluster_id=cluster_id(core.region),
+        region=core.region,
+        kubernetes_api="connected" if connected else "disconnected",
+    )
+
+
+@router.get("/api/v1/status", tags=["Health"], responses=answers())
+async def get_service_status(core: CoreOf) -> ServiceStatus:
+    """The service and the limits that it enforces; asks nothing of anybody."""
+    policy = core.policy
+    return ServiceStatus(
+        service=SERVICE,
+        version=release(),
+        timestamp=core.clock.now(),
+        manifest_processor_initialized=True,
+        environment=Environment(
+            cluster_name=cluster_id(core.region),
+            region=core.region,
+            max_cpu_per_manifest=str(policy.max_cpu),
+            max_memory_per_manifest=str(policy.max_memory),
+            max_gpu_per_manifest=str(policy.max_gpus),
+            allowed_namespaces=",".join(policy.allowed_namespaces),
+            validation_enabled="true",
+        ),
+        templates_count=0,
+        webhooks_count=0,
+        central_queue_worker=QueueWorker(
+            enabled=False,
+            running=False,
+            stopping=False,
+            owner=None,
+            last_pass_started_at=None,
+            last_successful_pass_at=None,
+            last_error=None,
+        ),
+        cluster_id=cluster_id(core.region),
+        region=core.region,
+        resource_limits=ResourceLimits(
+            max_cpu_millicores=int(policy.max_cpu * 1000),
+            max_memory_bytes=int(policy.max_memory),
+            max_gpu_count=policy.max_gpus,
+        ),
+        allowed_namespaces=list(policy.allowed_namespaces),
+        validation_enabled=True,
+    )
+
+
+async def _look(core: Core) -> tuple[bool, bool]:
+    """Whether the table answers, and whether the region's cluster was observed lately. One read."""
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            reports = await core.reports.latest([core.region])
+    except (FleetError, TimeoutError):
+        return False, False
+    report = reports.get(core.region)
+    return True, report is not None and core.clock.now() - report.at < OBSERVED_WITHIN

@@ -1,0 +1,135 @@
+"""The job-queue group of the GCO door."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, HTTPException, Query, Request, Response
+
+from shared.errors import NotFoundError
+from shared.ids import is_job_id
+from shared.jobs.model import Head
+from shared.jobs.states import State
+from shared.jobs.submission import JobRequest, Submitted
+from workers.api.bodies import THREAD_BYTES, StrictRoute
+from workers.api.core import Core
+from workers.api.dependencies import CoreOf
+from workers.api.errors import answers
+from workers.api.gco import pages
+from workers.api.gco.schemas import (
+    JobAnswer,
+    JobListAnswer,
+    JobMessageAnswer,
+    MessageAnswer,
+    PollAnswer,
+    PollResult,
+    QueuedJob,
+    QueuedJobRequest,
+    StatsAnswer,
+    StatsSummary,
+)
+from workers.api.gco.translation import filters_of, history_of_events, history_of_head, record
+
+SCOPE = "api"
+"""Idempotency keys of the API are apart from those of the queue."""
+_REPLAY: dict[int | str, dict[str, Any]] = {
+    200: {"model": JobMessageAnswer, "description": "The job that this idempotency key has made already, as it stands"}
+}
+
+router = APIRouter(prefix="/api/v1/queue", tags=["Job Queue"], route_class=StrictRoute)
+
+
+@router.post("/jobs", status_code=201, response_model_exclude_unset=True, responses={**_REPLAY, **answers(403, 409, 413, 422, 503)})
+async def submit_job_to_queue(
+    body: QueuedJobRequest,
+    core: CoreOf,
+    request: Request,
+    response: Response,
+    idempotency_key: Annotated[str | None, Header(alias="Idempotency-Key")] = None,
+) -> JobMessageAnswer:
+    """Queue a job. The manifest is checked against the whole policy now, not when it is applied."""
+    wanted = body.request(scope=SCOPE, idempotency_key=idempotency_key)
+    submitted = await _submit(core, wanted, large=len(await request.body()) > THREAD_BYTES)
+    if submitted.created:
+        job = record(submitted.head, body.manifest, history_of_head(submitted.head))
+        return JobMessageAnswer(timestamp=core.clock.now(), message="Job queued", job=job)
+    response.status_code = 200
+    return JobMessageAnswer(timestamp=core.clock.now(), message="Idempotent job replay", job=await _full(core, submitted.head))
+
+
+@router.get("/jobs", response_model_exclude_unset=True, responses=answers(403, 422, 503))
+async def list_queued_jobs(
+    core: CoreOf,
+    target_region: str | None = None,
+    status: str | None = None,
+    namespace: str | None = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    cursor: Annotated[str | None, Query(max_length=2048)] = None,
+) -> JobListAnswer:
+    """List jobs, newest first."""
+    filters = filters_of(core, region=target_region, status=status, namespace=namespace)
+    page = await pages.page(core, filters, limit=limit, cursor=cursor)
+    return JobListAnswer(timestamp=core.clock.now(), count=len(page.jobs), jobs=page.jobs, next_cursor=page.cursor, partial=page.partial)
+
+
+@router.get("/jobs/{job_id}", response_model_exclude_unset=True, responses=answers(404, 422, 503))
+async def get_queued_job(job_id: str, core: CoreOf) -> JobAnswer:
+    """One job, by a consistent read."""
+    head = await core.jobs.head(job_id) if is_job_id(job_id) else None
+    if head is None:
+        raise NotFoundError("Job", job_id)
+    return JobAnswer(timestamp=core.clock.now(), job=await _full(core, head))
+
+
+@router.delete("/jobs/{job_id}", responses=answers(404, 409, 422, 503))
+async def cancel_queued_job(job_id: str, core: CoreOf, reason: Annotated[str | None, Query(max_length=512)] = None) -> MessageAnswer:
+    """Cancel a job in any state that is not terminal. One that runs is stopped on its cluster, and is cancelled when that is done."""
+    head = await core.cancellation.cancel(job_id, reason=reason or "cancelled through the API")
+    message = f"Job '{head.id}' cancelled"
+    if head.state is not State.CANCELLED:
+        message = f"Job '{head.id}' is being stopped on its cluster; it is cancelled when nothing of it runs any more"
+    return MessageAnswer(timestamp=core.clock.now(), message=message)
+
+
+@router.get("/stats", responses=answers(503))
+async def get_queue_stats(core: CoreOf) -> StatsAnswer:
+    """How many jobs stand in each state, from counters."""
+    counts = await core.counters.by_region(core.settings.regions)
+    total = sum(sum(states.values()) for states in counts.values())
+    summary = StatsSummary(
+        total_jobs=total,
+        total_queued=sum(states[State.QUEUED] for states in counts.values()),
+        total_running=sum(states[State.RUNNING] for states in counts.values()),
+        complete=True,
+        records_evaluated=total,
+    )
+    by_region = {region: {state.value: number for state, number in states.items()} for region, states in counts.items()}
+    return StatsAnswer(timestamp=core.clock.now(), summary=summary, by_region=by_region)
+
+
+@router.post("/poll", responses=answers(422, 503))
+async def poll_and_process_jobs(core: CoreOf, limit: Annotated[int, Query(ge=1, le=20)] = 5) -> PollAnswer:
+    """Run one dispatch pass in the region that this API serves."""
+    if core.poll is None:
+        detail = f"this process reaches no cluster; the dispatcher of {core.region} claims its jobs"
+        raise HTTPException(503, detail=detail, headers={"Retry-After": "60"})
+    results = [PollResult(job_id=one.job_id, status=one.status) for one in await core.poll(limit)]
+    return PollAnswer(
+        timestamp=core.clock.now(), region=core.region, jobs_polled=len(results), jobs_processed=len(results), results=results
+    )
+
+
+async def _submit(core: Core, wanted: JobRequest, *, large: bool) -> Submitted:
+    if not large:
+        return await core.submission.submit(wanted)
+    await core.gate.prepare(wanted)
+    try:
+        return await core.submission.submit(wanted)
+    finally:
+        core.gate.forget(wanted)
+
+
+async def _full(core: Core, head: Head) -> QueuedJob:
+    specification = (await core.jobs.specifications([head])).get(head.id)
+    events = await core.history.events(head.id)
+    return record(head, specification.manifest if specification else {}, history_of_events(events))

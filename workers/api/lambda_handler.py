@@ -1,0 +1,34 @@
+"""The API on AWS Lambda, behind API Gateway. Clients are made once per container and live as long as it does."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from functools import cache
+from typing import Any
+
+from mangum import Mangum
+
+from shared.logging import configure
+from shared.settings import Settings
+from workers.api.app import create_app
+from workers.api.core import open_core
+
+_stack = AsyncExitStack()
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Answer one request."""
+    answer: dict[str, Any] = _adapter()(event, context)
+    return answer
+
+
+@cache
+def _adapter() -> Mangum:
+    """The app over clients that belong to the container's one event loop, in which Mangum runs every request."""
+    settings = Settings()
+    configure(settings.log_level, worker="api")
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    core = loop.run_until_complete(_stack.enter_async_context(open_core(settings)))
+    return Mangum(create_app(core), lifespan="off")

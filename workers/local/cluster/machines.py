@@ -18,6 +18,15 @@ _CONDITIONS = (
     ("PIDPressure", "False", "KubeletHasSufficientPID"),
     ("Ready", "True", "KubeletReady"),
 )
+_SYSTEM: Object = {
+    "architecture": "amd64",
+    "containerRuntimeVersion": "containerd://2.1.4",
+    "kernelVersion": "6.12.40-64.114.amzn2023.x86_64",
+    "kubeProxyVersion": "",
+    "kubeletVersion": "v1.36.0",
+    "operatingSystem": "linux",
+    "osImage": "Amazon Linux 2023",
+}
 _DISRUPTED: Object = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
 
 
@@ -52,7 +61,12 @@ class Machines:
                     "allocatable": resources,
                     "conditions": conditions,
                     "addresses": [{"type": "Hostname", "address": name}],
-                    "nodeInfo": {"kubeletVersion": "v1.36.0", "architecture": "amd64", "operatingSystem": "linux"},
+                    "nodeInfo": {
+                        **_SYSTEM,
+                        "machineID": name,
+                        "systemUUID": world.randomness.uid(),
+                        "bootID": world.randomness.uid(),
+                    },
                 },
             },
         )

@@ -16,6 +16,7 @@ from shared.clusters.errors import NOTHING_DONE, ApiError, MissingError, Rejecte
 from shared.clusters.kinds import JOB, POD
 from shared.clusters.kueue import Queues
 from shared.clusters.observed import disruption, observed, owner_of
+from shared.clusters.pods import ENDED_PHASES
 from shared.clusters.support import apply_supporting
 from shared.errors import UnavailableError
 from shared.jobs.ports import Bundle, Observed, RefusedError, StrangerError
@@ -107,6 +108,17 @@ class KubernetesCluster:
         except ApiError as error:
             raise UnavailableError(str(error)) from error
         return next((reason for pod in pods.get("items") or () if (reason := disruption(pod)) is not None), None)
+
+    async def pods_left(self, namespace: str, job_id: str, execution: int) -> bool:
+        """Whether a pod of the execution still runs or may run. Pods outlive an object that others deleted in the background."""
+        selector = f"{names.JOB_ID}={job_id},{names.EXECUTION}={execution}"
+        try:
+            pods = await self._api.request("GET", POD.path(namespace), query={"labelSelector": selector, "limit": "500"})
+        except MissingError:
+            return False
+        except ApiError as error:
+            raise UnavailableError(str(error)) from error
+        return any((pod.get("status") or {}).get("phase") not in ENDED_PHASES for pod in pods.get("items") or ())
 
     async def delete(self, namespace: str, name: str, uid: str) -> bool:
         """Delete the object of that UID and then its pods; True when it is gone, False while its pods are still going."""

@@ -21,8 +21,8 @@ MAX_JOB_NAME: Final = 57
 (https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode), and an index has at most five digits."""
 DEFAULT_TTL_SECONDS: Final = 86_400
 """How long a Job that ended stays on the cluster, if its user doesn't say."""
-MIN_TTL_SECONDS: Final = 600
-"""The least that a user can ask for: the end must be there to be seen by an observer that was away for some minutes."""
+MIN_TTL_SECONDS: Final = 3_600
+"""The least that a user can ask for: the end must still be there to be seen by an observer that was away for a while."""
 
 _ID_PART: Final = 12
 _SET_BY_THE_CLUSTER: Final = ("creationTimestamp", "generateName", "generation", "managedFields", "resourceVersion", "selfLink", "uid")

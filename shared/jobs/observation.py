@@ -78,6 +78,8 @@ class Observation:
             log.warning("object of an unknown job", job=seen.job_id, object=seen.name, namespace=seen.namespace)
             return None
         verdict = judge_gone(head, seen) if fact.gone else judge_present(head, seen)
+        if fact.gone and verdict is not Verdict.NOTHING:
+            await self._stopping.await_pods(head)
         await self._carry_out(verdict, head, fact)
         return None if seen.is_released or fact.gone else self._grace
 

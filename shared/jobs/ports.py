@@ -155,6 +155,10 @@ class Cluster(Protocol):
         """Why a pod of the object lost its machine (its condition DisruptionTarget), None where none did."""
         ...
 
+    async def pods_left(self, namespace: str, job_id: str, execution: int) -> bool:
+        """Whether a pod of the execution still runs or may run. Pods outlive an object that others deleted in the background."""
+        ...
+
     async def delete(self, namespace: str, name: str, uid: str) -> bool:
         """Delete the object of that UID and then its pods; True when it is gone, False while its pods are still going."""
         ...

@@ -7,12 +7,16 @@ confirms that nothing of it is left does the job go on to what the mark intends.
 from __future__ import annotations
 
 from shared.clock import Clock
+from shared.errors import UnavailableError
 from shared.jobs import transitions
 from shared.jobs.changes import Changes
 from shared.jobs.model import Head, StopIntent
 from shared.jobs.ports import Cluster, JobStore, LogKeeper, Observed, Render
 from shared.jobs.states import State
 from shared.jobs.transitions import Change, Moment
+
+PODS_SECONDS = 2.0
+"""How long until pods that are still ending are looked at again."""
 
 
 class Stopping:
@@ -58,7 +62,16 @@ class Stopping:
                 await self._logs.keep(head)
             if not await self._cluster.delete(head.namespace, name, found.uid):
                 return
+        await self.await_pods(head)
         await self.complete(head)
+
+    async def await_pods(self, head: Head) -> None:
+        """Raise UnavailableError while a pod of the execution is left: others may have deleted the object in the background.
+
+        Before its commit an execution has no pods.
+        """
+        if head.object is not None and await self._cluster.pods_left(head.namespace, head.id, head.execution):
+            raise UnavailableError(f"pods of {head.object.name} are still ending", retry_after=PODS_SECONDS)
 
     async def complete(self, head: Head) -> Head:
         """The cluster confirmed that nothing is left of the execution that was to be stopped."""

@@ -292,6 +292,7 @@ def _next_execution(
     **updates: Any,
 ) -> Change:
     """The current execution ends and the job goes back to the queue with the next one."""
+    assert head.stop is None or head.stop.intent is not StopIntent.CANCEL, "a job that is to be cancelled gets no further execution"
     ended = _ended(head, State.FAILED, moment.now, reason, message)
     change = _change(
         head,

@@ -107,7 +107,7 @@ def test_no_failure_policy_is_added_where_kubernetes_would_refuse_it() -> None:
     assert "podFailurePolicy" not in rendered(a_job(podReplacementPolicy="TerminatingOrFailed"))["spec"]
 
 
-@pytest.mark.parametrize(("asked", "given"), [(None, 86_400), (0, 600), (599, 600), (3_600, 3_600)])
+@pytest.mark.parametrize(("asked", "given"), [(None, 86_400), (0, 3_600), (3_599, 3_600), (7_200, 7_200)])
 def test_an_ended_job_stays_long_enough_to_be_seen(asked: int | None, given: int) -> None:
     assert rendered(a_job(ttlSecondsAfterFinished=asked))["spec"]["ttlSecondsAfterFinished"] == given
 

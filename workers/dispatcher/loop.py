@@ -8,6 +8,7 @@ any bell.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Coroutine
 from typing import Any
 
@@ -180,9 +181,18 @@ class DispatcherLoop:
             async with kept_alive(self._queue, [message], visibility=self._visibility):
                 await answer
         except FleetError as error:
-            log.warning("bell not answered yet", body=message.body, error=str(error))
+            log.info("bell not answered yet", body=message.body, error=str(error))
+            await self._put_off(message, error)
             return
         await self._delete([message])
+
+    async def _put_off(self, message: Message, error: FleetError) -> None:
+        """Where the error says when to try again, have the message come back then."""
+        if isinstance(error, UnavailableError) and error.retry_after is not None:
+            try:
+                await self._queue.extend([message], min(math.ceil(error.retry_after), self._visibility))
+            except UnavailableError as unanswered:
+                log.warning("visibility not changed", error=str(unanswered))
 
     async def _bury(self, message: Message) -> None:
         """A message that is no doorbell can never be answered: to the dead letters first, then out of the queue."""

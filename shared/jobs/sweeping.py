@@ -11,7 +11,7 @@ from shared.errors import UnavailableError
 from shared.jobs import transitions
 from shared.jobs.changes import Changes
 from shared.jobs.dispatch import LEASE
-from shared.jobs.model import Head, StopIntent, WaitKind
+from shared.jobs.model import Head, StopIntent, WaitKind, earliest
 from shared.jobs.ports import Doorbell, JobStore, LostError, SpotPrices
 from shared.jobs.schedule import due_at, execution_deadline, queue_deadline, total_deadline
 from shared.jobs.states import State
@@ -20,6 +20,8 @@ log = structlog.get_logger()
 
 SPOT_RECHECK = timedelta(seconds=60)
 """How often a job that waits for a spot price is looked at; EC2's price history changes at most every few minutes."""
+IDLE = timedelta(seconds=60)
+"""How long a sweeper lets pass between two looks at a region in which nothing is due."""
 _PAGE = 100
 _PAGES = 50
 
@@ -28,7 +30,15 @@ class Sweeper:
     """Sees to overdue claims, unrung bells, ended waits, deadlines and stops. Any number may run; each step is conditional."""
 
     def __init__(
-        self, *, store: JobStore, changes: Changes, doorbell: Doorbell, prices: SpotPrices, clock: Clock, lease: timedelta = LEASE
+        self,
+        *,
+        store: JobStore,
+        changes: Changes,
+        doorbell: Doorbell,
+        prices: SpotPrices,
+        clock: Clock,
+        lease: timedelta = LEASE,
+        idle: timedelta = IDLE,
     ) -> None:
         self._store = store
         self._changes = changes
@@ -36,16 +46,14 @@ class Sweeper:
         self._prices = prices
         self._clock = clock
         self._lease = lease
+        self._idle = idle
         self._last: dict[str, datetime] = {}
         self._grace: dict[str, datetime] = {}
 
     async def sweep(self, region: str) -> datetime | None:
-        """See to all that is due in a region; returns when the next mark is due, None where there is none."""
+        """See to all that is due in a region; returns when to look again, None where nothing asks for it."""
         now = self._clock.now()
-        last = self._last.get(region)
-        if last is None or now - last > self._lease:
-            self._grace[region] = now + self._lease
-        self._last[region] = now
+        grace = self._grace_until(region, now)
         bell = _Bell(self._doorbell, region)
         following: datetime | None = None
         for _ in range(_PAGES):
@@ -58,7 +66,19 @@ class Sweeper:
             moved = [await self._see_to(head, now, bell) for head in heads.values()]
             if len(overdue) < _PAGE or not any(moved):
                 break
-        return following
+        self._last[region] = self._clock.now()
+        return earliest(following, grace if grace > now else None)
+
+    def _grace_until(self, region: str, now: datetime) -> datetime:
+        """Until when claims of a region are left alone, because this sweeper was away and so may have been all others.
+
+        Away is longer than a lease beyond the usual pause: a pause as long as the lease would otherwise begin a new grace each time, and no
+        claim would ever lapse.
+        """
+        last = self._last.get(region)
+        if last is None or now - last > self._lease + self._idle:
+            self._grace[region] = now + self._lease
+        return self._grace[region]
 
     async def _see_to(self, head: Head, now: datetime, bell: _Bell) -> bool:
         """Do what is due for one job; False where it stays due (a claim in its grace)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from datetime import timedelta
 
 from shared.aws import connect
 from shared.jobs.ports import SpotPrices
@@ -30,7 +31,13 @@ async def main(stop: asyncio.Event) -> None:
             regional = {region: await stack.enter_async_context(connect(region, "ec2")) for region in settings.regions}
             prices = Ec2SpotPrices({region: clients.ec2 for region, clients in regional.items()}, core.clock)
         sweeper = Sweeper(
-            store=core.store, changes=core.changes, doorbell=core.doorbell, prices=prices, clock=core.clock, lease=settings.lease
+            store=core.store,
+            changes=core.changes,
+            doorbell=core.doorbell,
+            prices=prices,
+            clock=core.clock,
+            lease=settings.lease,
+            idle=timedelta(seconds=settings.sweep_seconds),
         )
         await SweeperLoop(sweeper=sweeper, regions=settings.regions, clock=core.clock, idle_seconds=settings.sweep_seconds).run(stop)
 

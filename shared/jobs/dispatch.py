@@ -168,11 +168,21 @@ class Dispatch:
             return Outcome.FENCED
         if current.object is not None and current.object.uid == made.uid and current.state.on_cluster and current.stop is None:
             return await self.release(current, made, bundle)
-        ours = current.state is State.CLAIMED and current.claim is not None and current.claim.nonce == held.claim.nonce
-        if ours and current.stop is not None:
+        return await self._yield(current)
+
+    async def _yield(self, current: Head | None) -> Outcome:
+        """A write of ours was refused: carry out the stop that a claimed job is marked with, or leave the job to whoever has it.
+
+        Before its commit nothing of an execution can have run, so it doesn't matter who holds the claim: what its holder still creates
+        is a stray.
+        """
+        if current is None or current.stop is None or current.state is not State.CLAIMED:
+            return Outcome.FENCED
+        try:
             await self._stopping.stop(current)
-            return Outcome.STOPPED
-        return Outcome.FENCED
+        except (UnavailableError, LostError) as error:
+            log.warning("stop not carried out; the sweeper has it tried again", job=current.id, error=str(error))
+        return Outcome.STOPPED
 
     async def release(self, head: Head, made: Observed, bundle: Bundle) -> Outcome:
         """Put what supports the committed object beside it, then let it run. The observer does this where we can't."""
@@ -196,8 +206,8 @@ class Dispatch:
     async def _give_back(self, head: Head, reason: str, *, cluster_refused: bool) -> Outcome:
         try:
             await self._changes.write(transitions.claim_returned(head, reason, self._changes.moment(), cluster_refused=cluster_refused))
-        except LostError:
-            return Outcome.FENCED
+        except LostError as lost:
+            return await self._yield(lost.current)
         except UnavailableError as error:
             log.warning("claim not given back; it lapses", job=head.id, error=str(error))
         return Outcome.RETRYABLE
@@ -206,10 +216,7 @@ class Dispatch:
         try:
             await self._changes.write(transitions.failed(head, reason, message, self._changes.moment()))
         except LostError as lost:
-            if lost.current is not None and lost.current.stop is not None and lost.current.state is State.CLAIMED:
-                await self._stopping.stop(lost.current)
-                return Outcome.STOPPED
-            return Outcome.FENCED
+            return await self._yield(lost.current)
         except UnavailableError as error:
             log.warning("failure not written; the claim lapses", job=head.id, error=str(error))
             return Outcome.RETRYABLE

@@ -65,10 +65,15 @@ class Observation:
         self._heads = heads
         self._clock = clock
         self._grace = grace
+        self._settled: set[str] = set()
 
     async def handle(self, fact: Fact) -> timedelta | None:
         """See to one fact; returns how long from now it should be looked at again, if at all. Raises UnavailableError."""
         seen = fact.seen
+        if seen.uid in self._settled:
+            if fact.gone:
+                self._settled.discard(seen.uid)
+            return None
         if not fact.gone and not seen.is_released and not seen.deleting and not self._overdue(seen):
             return self._grace
         head = await self._heads.get(seen.job_id)
@@ -86,6 +91,7 @@ class Observation:
     async def settle(self, listed: Iterable[Observed]) -> list[Fact]:
         """After a fresh list: the facts of jobs whose committed object was not on it, each confirmed by a read of its own."""
         present = {seen.uid for seen in listed}
+        self._settled &= present
         facts = []
         for head in await self._store.active(self._region):
             if head.object is None or head.object.uid in present:
@@ -104,8 +110,7 @@ class Observation:
         seen = fact.seen
         match verdict:
             case Verdict.NOTHING:
-                if head.state.terminal:
-                    self._heads.forget(head.id)
+                self._note(head, fact)
             case Verdict.STRAY:
                 log.info("stray object deleted", job=head.id, object=seen.name, uid=seen.uid)
                 await self._cluster.delete(seen.namespace, seen.name, seen.uid)
@@ -150,7 +155,16 @@ class Observation:
             verdict = judge_gone(now, fact.seen) if fact.gone else judge_present(now, fact.seen)
             return transition(verdict, now, fact.seen, moment)
 
-        self._heads.keep(await self._changes.make(head, build))
+        after = await self._changes.make(head, build)
+        self._heads.keep(after)
+        self._note(after, fact)
+
+    def _note(self, head: Head, fact: Fact) -> None:
+        """An object whose job has ended by it means nothing any more, however long it stands: no later fact of it costs a read."""
+        if head.state.terminal:
+            self._heads.forget(head.id)
+            if not fact.gone and is_committed(head, fact.seen):
+                self._settled.add(fact.seen.uid)
 
 
 def transition(verdict: Verdict, head: Head, seen: Observed, moment: Moment) -> Change | None:

@@ -5,10 +5,13 @@ Either the job itself, up to the 1 MiB that SQS takes, or a pointer to an object
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
+from shared.clusters.trees import step
+from shared.errors import InvalidError, Problem
 from shared.jobs.fields import JobFields, Strict
 
 MAX_OBJECT_BYTES = 6 * 1024 * 1024
@@ -36,7 +39,7 @@ class SubmissionMessage(JobFields):
 class S3Location(Strict):
     """Where an object stands."""
 
-    bucket: str = Field(min_length=3, max_length=63)
+    bucket: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$", description="A bucket that the fleet may read.")
     key: str = Field(min_length=1, max_length=1024)
 
 
@@ -47,6 +50,35 @@ class S3Pointer(Strict):
     reference: str | None = Field(
         default=None, max_length=MAX_REFERENCE, description="The producer's own name for it, told in a rejection."
     )
+
+
+def message_of(document: Any) -> SubmissionMessage | S3Pointer:
+    """The message in a JSON value. Raises InvalidError with every wrong field."""
+    if isinstance(document, dict) and "s3" in document:
+        return _validated(S3Pointer, document)
+    return _validated(SubmissionMessage, document)
+
+
+def job_message_of(document: Any) -> SubmissionMessage:
+    """The job message in a JSON value, where a pointer can't be any more. Raises InvalidError."""
+    return _validated(SubmissionMessage, document)
+
+
+M = TypeVar("M", bound=Strict)
+
+
+def _validated(kind: type[M], document: Any) -> M:
+    if not isinstance(document, dict):
+        raise InvalidError([Problem(pointer="", value=None, rule="must be an object")])
+    try:
+        return kind.model_validate(document)
+    except ValidationError as error:
+        raise InvalidError(_problem(one) for one in error.errors(include_url=False)) from None
+
+
+def _problem(error: ErrorDetails) -> Problem:
+    shown = None if isinstance(error["input"], dict | list) else error["input"]
+    return Problem(pointer="".join(step(part) for part in error["loc"]), value=shown, rule=error["msg"])
 
 
 def json_schema() -> dict[str, Any]:

@@ -11,11 +11,9 @@ from shared.aws import Aws, connect
 from shared.clock import Clock
 from shared.jobs.cancellation import Cancellation
 from shared.jobs.model import Head
-from shared.jobs.placement import RegionPlacement
 from shared.jobs.submission import Submission
 from shared.policy import Policy
 from shared.policy.gate import Gate
-from shared.policy.loading import load_policy
 from shared.queues.dead_letters import DeadLetters
 from shared.settings import Settings
 from shared.store.cluster_reports import ClusterReports
@@ -26,7 +24,7 @@ from shared.store.listing import Listing
 from shared.store.objects import S3Objects
 from shared.store.rejections import Rejections
 from shared.store.table import Table
-from workers import assembly
+from workers import assembly, submitting
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,29 +79,23 @@ class Core:
 async def build(settings: Settings, aws: Aws, *, poll: Poll | None = None, logs: LogReader | None = None) -> Core:
     """The core over the clients of the control region. Raises NotFoundError where a queue is missing (bootstrap makes it)."""
     base = await assembly.assemble(settings, aws)
-    policy = load_policy(settings.policy_file)
-    gate = Gate(policy)
-    counters = Counters(base.table, base.layout)
-    reports = ClusterReports(base.table)
-    placement = RegionPlacement(regions=settings.regions, reports=reports, backlog=counters, clock=base.clock)
+    way_in = submitting.way_in(base)
     return Core(
         settings=settings,
         region=settings.control_region if settings.control_region in settings.regions else settings.regions[0],
-        policy=policy,
-        gate=gate,
+        policy=way_in.gate.policy,
+        gate=way_in.gate,
         clock=base.clock,
         table=base.table,
         jobs=base.store,
         objects=base.objects,
-        submission=Submission(
-            store=base.store, admission=gate, placement=placement, doorbell=base.doorbell, clock=base.clock, ids=base.ids
-        ),
+        submission=way_in.submission,
         cancellation=Cancellation(store=base.store, changes=base.changes),
         listing=Listing(base.table, settings.regions),
         history=History(base.table),
         rejections=Rejections(base.table),
-        counters=counters,
-        reports=reports,
+        counters=way_in.counters,
+        reports=way_in.reports,
         dead_letters=DeadLetters(aws.sqs, settings),
         poll=poll,
         logs=logs,

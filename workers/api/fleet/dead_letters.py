@@ -34,7 +34,7 @@ async def list_rejections(core: CoreOf, limit: Limit = 100, cursor: Cursor = Non
     return RejectionsAnswer(rejections=page.rejections, next_cursor=page.cursor)
 
 
-@router.get("/rejections/{rejection_id}", responses=answers(404, 503))
+@router.get("/rejections/{rejection_id}", responses=answers(404, 422, 503))
 async def get_rejection(rejection_id: str, core: CoreOf) -> Rejection:
     """Why a message was refused; the id is that of its SQS message."""
     return await core.rejections.get(rejection_id)
@@ -54,7 +54,7 @@ async def list_dead_letters(queue: str, core: CoreOf, limit: Limit = 100) -> Dea
     return DeadLettersAnswer(queue=queue, dead_letters=[_letter(queue, message) for message in found])
 
 
-@router.get("/dead-letters/{queue}/{message_id}", responses=answers(404, 503))
+@router.get("/dead-letters/{queue}/{message_id}", responses=answers(404, 422, 503))
 async def get_dead_letter(queue: str, message_id: str, core: CoreOf) -> DeadLetter:
     """One dead letter."""
     return _letter(queue, await core.dead_letters.show(queue, message_id))

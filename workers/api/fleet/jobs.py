@@ -22,7 +22,7 @@ _TEXT = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description
 router = APIRouter(prefix="/jobs", tags=["Fleet: jobs"])
 
 
-@router.get("/{job_id}", responses=answers(404, 503))
+@router.get("/{job_id}", responses=answers(404, 422, 503))
 async def get_job(job_id: str, core: CoreOf) -> JobDetail:
     """All that is known of a job, by consistent reads."""
     head = await _head(core, job_id)
@@ -37,7 +37,7 @@ async def get_job(job_id: str, core: CoreOf) -> JobDetail:
     )
 
 
-@router.get("/{job_id}/events", responses=answers(404, 503))
+@router.get("/{job_id}/events", responses=answers(404, 422, 503))
 async def get_events(job_id: str, core: CoreOf) -> EventsAnswer:
     """The job's history, oldest first."""
     events = await core.history.events(job_id) if is_job_id(job_id) else []
@@ -46,7 +46,7 @@ async def get_events(job_id: str, core: CoreOf) -> EventsAnswer:
     return EventsAnswer(job_id=job_id, events=events)
 
 
-@router.get("/{job_id}/executions", responses=answers(404, 503))
+@router.get("/{job_id}/executions", responses=answers(404, 422, 503))
 async def get_executions(job_id: str, core: CoreOf) -> ExecutionsAnswer:
     """The job's executions, oldest first."""
     head = await _head(core, job_id)

@@ -6,12 +6,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, HTTPException, Query, Request, Response
 
+from shared.clusters.json_bodies import THREAD_BYTES
 from shared.errors import NotFoundError
 from shared.ids import is_job_id
 from shared.jobs.model import Head
 from shared.jobs.states import State
 from shared.jobs.submission import JobRequest, Submitted
-from workers.api.bodies import THREAD_BYTES, StrictRoute
+from workers.api.bodies import StrictRoute
 from workers.api.core import Core
 from workers.api.dependencies import CoreOf
 from workers.api.errors import answers

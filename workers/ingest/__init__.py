@@ -1,0 +1,1 @@
+"""Ingest: takes jobs from the submissions queue."""

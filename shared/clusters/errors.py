@@ -21,8 +21,8 @@ LONGEST_WAIT: Final = 300.0
 """Seconds; an API server or a proxy that asks for more is asked again after this."""
 
 _SHORTENED: Final = (
-    (re.compile(r'"(?:[^"\\]|\\.){65,}"'), '"…"'),
-    (re.compile(r"Invalid value: [\w.\[\]*&]*\{.*\}"), "Invalid value: {…}"),
+    (re.compile(r"( value: )[\w.\[\]*&]*\{.*\}", re.DOTALL), r"\1{…}"),
+    (re.compile(r'( value: )"(?:[^"\\]|\\.){65,}"'), r'\1"…"'),
 )
 """Validation messages print the value that they complain of, at worst a whole pod template with the values of its environment."""
 

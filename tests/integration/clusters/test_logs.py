@@ -1,0 +1,116 @@
+"""Logs are kept when an execution ends, cheaply and without ever standing in its way."""
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from shared.clusters.feeds import job_feed, pod_feed
+from shared.clusters.kept_logs import read_kept
+from shared.clusters.kinds import POD
+from shared.clusters.logs import ClusterLogs
+from shared.clusters.pods import PodIndex
+from tests.integration.clusters.builders import AT, JOB_ID, NAMESPACE, MemoryObjects, bundle, collect, ended, head, runs, until
+from workers.local.cluster import Fault
+
+LINES = "loading\nepoch 1\nepoch 2\n"
+
+
+@pytest.fixture
+def objects():
+    return MemoryObjects()
+
+
+async def run(cluster, api, **plan):
+    made = await cluster.create(bundle(**{"duration": "0.05", "logs": LINES, **plan}), JOB_ID, 1, "abc")
+    await cluster.release(NAMESPACE, made.name, made.uid, AT)
+    async with asyncio.timeout(10):
+        await until(job_feed(api), ended)
+    return made
+
+
+async def pods_of(api) -> PodIndex:
+    index = PodIndex()
+    async with aclosing(aiter(pod_feed(api))) as items:
+        index.replace((await anext(items)).objects)
+    return index
+
+
+async def test_the_common_job_costs_one_request_where_its_pod_is_known(cluster, api, counting, objects):
+    made = await run(cluster, api)
+    logs = ClusterLogs(api, objects, pods=await pods_of(api))
+    counting.requests.clear()
+    assert await logs.keep(head(made)) == "logs kept: 1 container"
+    assert counting.requests == ["GET log"]
+    index = await read_kept(objects, JOB_ID, 1)
+    (kept,) = index.containers
+    assert objects.objects[kept.key].decode() == LINES
+    assert kept.key == f"logs/{JOB_ID}/1/{kept.pod}/main.log"
+    assert (kept.bytes, kept.truncated, kept.exit_code) == (len(LINES), False, 0)
+
+
+async def test_pods_that_are_not_known_are_listed(cluster, api, counting, objects):
+    made = await run(cluster, api, exit_code="3")
+    counting.requests.clear()
+    assert await ClusterLogs(api, objects).keep(head(made)) == "logs kept: 1 container"
+    assert counting.requests == ["GET pods", "GET log"]
+    assert (await read_kept(objects, JOB_ID, 1)).containers[0].exit_code == 3
+
+
+async def test_of_a_long_log_the_end_is_kept(cluster, api, objects):
+    made = await run(cluster, api)
+    await ClusterLogs(api, objects, limit=8).keep(head(made))
+    (kept,) = (await read_kept(objects, JOB_ID, 1)).containers
+    assert objects.objects[kept.key] == b"epoch 2\n"
+    assert kept.truncated
+
+
+async def test_a_job_without_pods_has_no_logs(cluster, api, objects):
+    made = await cluster.create(bundle(), JOB_ID, 1, "abc")
+    assert await ClusterLogs(api, objects).keep(head(made)) == "logs unavailable: no pods are left"
+    assert objects.objects == {}
+
+
+async def test_a_cluster_that_does_not_answer_is_no_error(cluster, api, server, objects):
+    made = await run(cluster, api)
+    server.faults.add(Fault(path="/log$", action="answer", status=500))
+    assert (await ClusterLogs(api, objects).keep(head(made))).startswith("logs unavailable: ")
+    assert await read_kept(objects, JOB_ID, 1) is None
+
+
+async def test_a_cluster_that_hangs_takes_a_bounded_time(cluster, api, server, objects):
+    made = await run(cluster, api)
+    server.faults.add(Fault(path="/log$", action="delay", delay=60))
+    assert await ClusterLogs(api, objects, seconds=1.6).keep(head(made)) == "logs unavailable: no time was left"
+
+
+async def test_a_bucket_that_fails_is_no_error(cluster, api, objects, monkeypatch):
+    async def broken(*_, **__):
+        raise RuntimeError("no bucket")
+
+    made = await run(cluster, api)
+    monkeypatch.setattr(objects, "put", broken)
+    assert await ClusterLogs(api, objects).keep(head(made)) == "logs unavailable: no bucket"
+
+
+async def test_what_an_earlier_try_kept_stays_in_the_index(cluster, api, objects):
+    made = await run(cluster, api, exit_code="1,0", backoff_limit=1)
+    pods = await pods_of(api)
+    first, second = pods.of(made.uid)
+    await ClusterLogs(api, objects, pods=pods).keep(head(made))
+    await api.request("DELETE", POD.path(NAMESPACE, first.name))
+    assert (await ClusterLogs(api, objects, pods=pods).keep(head(made))).startswith("logs kept: 1 container, 1 lost")
+    index = await read_kept(objects, JOB_ID, 1)
+    assert {one.pod for one in index.containers} == {first.name, second.name}
+    assert index.lost == ()
+
+
+async def test_a_log_is_followed_to_its_end(cluster, api):
+    made = await cluster.create(bundle(duration="0.3", logs=LINES), JOB_ID, 1, "abc")
+    await cluster.release(NAMESPACE, made.name, made.uid, AT)
+    async with asyncio.timeout(10):
+        item = await until(pod_feed(api), runs)
+        logs = ClusterLogs(api, MemoryObjects())
+        followed = await collect(logs.stream(NAMESPACE, item.object.name, "main", follow=True))
+        assert followed.decode() == LINES
+        assert await collect(logs.stream(NAMESPACE, item.object.name, "main", tail=1)) == b"epoch 2\n"

@@ -64,15 +64,12 @@ class FleetClient:
         """Ask for the end of a job."""
         return _object(self._send("DELETE", f"{_QUEUE}/jobs/{quote(job_id, safe='')}", params=_given({"reason": reason})))
 
-    def logs(self, job_id: str, **choice: Any) -> Json:
-        """The log lines of a job's containers."""
-        return self._get(f"{_FLEET}/jobs/{quote(job_id, safe='')}/logs", choice)
-
-    def follow_logs(self, job_id: str, **choice: Any) -> Iterator[str]:
-        """The log lines of a job as they are written, until it ends."""
+    def logs(self, job_id: str, *, follow: bool = False, **choice: Any) -> Iterator[str]:
+        """The lines that a job's containers wrote; with `follow`, as they are written, until the job ends."""
+        params = _given({**choice, "follow": "true" if follow else None})
         with self._reaching():
-            path, params = f"{_FLEET}/jobs/{quote(job_id, safe='')}/logs", _given({**choice, "follow": "true"})
-            with self._http.stream("GET", path, params=params, timeout=_STREAM_SECONDS) as response:
+            path, seconds = f"{_FLEET}/jobs/{quote(job_id, safe='')}/logs", _STREAM_SECONDS if follow else _SECONDS
+            with self._http.stream("GET", path, params=params, timeout=seconds) as response:
                 if response.is_error:
                     raise error_of(response.status_code, response.read())
                 yield from response.iter_lines()

@@ -17,7 +17,7 @@ app = typer.Typer(help="Messages that no worker could handle.", no_args_is_help=
 Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue that they belong to, as `dead-letters list` names it.")]
 Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]…", help="Ids of messages.")]
 All = Annotated[bool, typer.Option("--all", help="All dead letters of the queue.")]
-_BATCH = 10
+_BATCH = 100
 """How many are settled by one request, so that a long work shows how far it is."""
 
 
@@ -36,7 +36,10 @@ def list_all(
     if as_json:
         output.write_json(answer)
     elif queue:
-        rows = [(id_of(one), output.moment(one.get("sent_at")), one.get("reason"), _excerpt(one)) for one in letters(answer)]
+        rows = [
+            (id_of(one), output.moment(one.get("sent_at")), (one.get("attributes") or {}).get("reason"), _excerpt(one))
+            for one in letters(answer)
+        ]
         output.table(("ID", "SENT", "REASON", "BODY"), rows, empty="no dead letters")
     else:
         output.table(("QUEUE", "DEAD LETTERS"), queues(answer), empty="no queues")

@@ -32,30 +32,9 @@ def logs(
     if follow and as_json:
         raise CommandError("--json: a log that is followed has no end, so it can't be one JSON document", code=ExitCode.USAGE)
     with FleetClient(api) as client:
-        if follow:
-            for line in client.follow_logs(job_id, execution=execution, pod=pod, container=container, tail=tail):
-                output.write(line)
+        lines = client.logs(job_id, follow=follow, execution=execution, pod=pod, container=container, tail=tail)
+        if as_json:
+            output.write_json({"job_id": job_id, "execution": execution, "lines": list(lines)})
             return
-        answer = client.logs(job_id, execution=execution, pod=pod, container=container, tail=tail)
-    if as_json:
-        output.write_json(answer)
-        return
-    _show(answer)
-
-
-def _show(answer: dict[str, object]) -> None:
-    """Each container under a line with its name, where there are several."""
-    parts = answer.get("logs")
-    if isinstance(parts, str):
-        output.write(parts.rstrip("\n"))
-        return
-    found = parts if isinstance(parts, list) else []
-    if not found:
-        output.say("no log yet")
-    for part in found:
-        if len(found) > 1:
-            output.say(f"== {part.get('pod')}/{part.get('container')}")
-        lines = part.get("lines")
-        text = "\n".join(lines) if isinstance(lines, list) else str(part.get("text", part.get("log", "")))
-        if text:
-            output.write(text.rstrip("\n"))
+        for line in lines:
+            output.write(line)

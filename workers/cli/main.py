@@ -46,7 +46,7 @@ def run(arguments: list[str]) -> int:
         output.tell(error)
         return error.code
     except typer.TyperException as error:
-        error.show()
+        _show(error)
         return ExitCode.USAGE
     except (typer.Abort, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
@@ -55,3 +55,12 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
     return code if isinstance(code, int) else ExitCode.OK
+
+
+def _show(error: typer.TyperException) -> None:
+    """Say what is wrong with the command line, with its usage where typer knows it."""
+    show = getattr(error, "show", None)
+    if show is not None:
+        show()
+    else:
+        sys.stderr.write(f"Error: {error}\n")

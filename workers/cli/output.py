@@ -18,6 +18,8 @@ from workers.cli.failures import CommandError
 if TYPE_CHECKING:
     from rich.console import Console
 
+_WIDE = 4096
+
 COLOURS = {
     "queued": "white",
     "claimed": "cyan",
@@ -34,7 +36,8 @@ def out() -> Console:
     """Standard output."""
     from rich.console import Console
 
-    return Console(soft_wrap=not sys.stdout.isatty(), highlight=False)
+    # Where no terminal sets a width, somebody greps: as wide as it has to be.
+    return Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
 
 
 @cache
@@ -77,16 +80,13 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) 
 
     shown = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        shown.add_column(column, no_wrap=True, overflow="ignore" if not sys.stdout.isatty() else "ellipsis")
+        shown.add_column(column, no_wrap=True)
     for row in rows:
         shown.add_row(*(Text(text, style=COLOURS.get(text, "")) for text in map(cell, row)))
     if not shown.row_count:
         say(empty)
-    elif sys.stdout.isatty():
-        out().print(shown)
     else:
-        # Somebody greps: as wide as it has to be.
-        out().print(shown, width=4096, crop=False)
+        out().print(shown)
 
 
 def pairs(items: Iterable[tuple[str, Any]]) -> None:

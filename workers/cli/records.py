@@ -68,7 +68,7 @@ def job_page(document: Mapping[str, Any]) -> None:
             ("submitted by", record.get("submitted_by")),
             ("started", record.get("started_at") and output.moment(record.get("started_at"))),
             ("finished", record.get("finished_at") and output.moment(record.get("finished_at"))),
-            ("attempts", record.get("attempts")),
+            ("failed attempts", record.get("attempts")),
             ("interruptions", record.get("interruptions")),
             ("waits", record.get("wait")),
             ("stop", (record.get("stop") or {}).get("reason")),

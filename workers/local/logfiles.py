@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 _BLOCK = 16 * 1024
@@ -27,11 +28,11 @@ def size(path: Path) -> int:
         return 0
 
 
-def contains(path: Path, text: str, *, begin: int) -> bool:
-    """Whether a text stands in a file after byte `begin`."""
+def says(path: Path, pattern: re.Pattern[bytes], *, begin: int) -> bool:
+    """Whether a pattern is found in a file after byte `begin`."""
     try:
         with path.open("rb") as file:
             file.seek(begin)
-            return text.encode() in file.read()
+            return pattern.search(file.read()) is not None
     except FileNotFoundError:
         return False

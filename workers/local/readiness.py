@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 
@@ -13,6 +14,7 @@ from workers.local.ports import LOOPBACK
 Ready = Callable[[Child], Awaitable[bool]]
 
 _ANSWER_SECONDS = 3.0
+_STARTED = re.compile(rb"\bstarted\b")
 
 
 def answers(port: int, *paths: str) -> Ready:
@@ -43,7 +45,7 @@ def says_started() -> Ready:
     """Ready when the log of this start has the line that every worker writes when its loop begins."""
 
     async def ready(child: Child) -> bool:
-        return logfiles.contains(child.log, "started", begin=child.log_begin)
+        return logfiles.says(child.log, _STARTED, begin=child.log_begin)
 
     return ready
 

@@ -1,0 +1,117 @@
+"""The course of the demo: start, send, kill, cancel, wait, count."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+import httpx
+from rich.console import Console
+
+from shared.errors import FleetError
+from workers.local import history
+from workers.local.child import ChildFailedError
+from workers.local.demo.board import Board, summary
+from workers.local.demo.examples import NoExamplesError, load_examples
+from workers.local.demo.figures import Figure, figures
+from workers.local.demo.parcels import COUNT, Fate, Parcel, Way, parcels
+from workers.local.demo.senders import ApiSender, Sent, drop_on_queue
+from workers.local.demo.state import TERMINAL, Seen, look
+from workers.local.fleet import EmbeddedFleet
+from workers.local.options import Options
+
+DEADLINE_SECONDS = 120.0
+"""Then it is over, whatever is missing; the figures will say what."""
+KILL_AFTER = 8
+"""So many jobs must have ended before the dispatcher is killed, while many are still to be claimed."""
+SETTINGS = {"GPUFLEET_LEASE_SECONDS": "4", "GPUFLEET_SWEEP_SECONDS": "1", "GPUFLEET_DISPATCH_SLOTS": "4"}
+"""Short leases, so that what the killed dispatcher held is taken over soon; few slots, so that jobs queue and there is something to see."""
+
+
+async def run(console: Console) -> int:
+    """Run the demo; returns the exit code: 0 only if every figure is right."""
+    try:
+        examples = load_examples()
+        console.print("starting an AWS emulator, two simulated clusters, the API and the workers …")
+        begun = time.monotonic()
+        async with EmbeddedFleet(Options(settings=SETTINGS)) as fleet:
+            console.print(f"the fleet stands after {time.monotonic() - begun:.1f} s: {len(fleet.processes)} processes", highlight=False)
+            wanted = parcels(examples, fleet.options.regions)
+            async with httpx.AsyncClient(base_url=fleet.api_url, timeout=30, trust_env=False) as client:
+                with Board(console, wanted, fleet.options.regions) as board:
+                    found, seconds = await Demo(fleet, client, board, wanted).run()
+            return 0 if summary(console, found, seconds) else 1
+    except (ChildFailedError, FleetError, NoExamplesError) as error:
+        console.print(f"error: {error}", markup=False, style="red")
+        return 1
+
+
+class Demo:
+    """One run over a fleet that stands."""
+
+    def __init__(self, fleet: EmbeddedFleet, client: httpx.AsyncClient, board: Board, wanted: Sequence[Parcel]) -> None:
+        self._fleet = fleet
+        self._client = client
+        self._board = board
+        self._parcels = wanted
+        self._sent = Sent()
+        self._killed: list[str] = []
+        self._cancelled = False
+
+    async def run(self) -> tuple[list[Figure], float]:
+        """Send everything, see it to its end, count; the figures, and how many seconds it took."""
+        begun = time.monotonic()
+        self._board.note(f"sending {COUNT} jobs: half through the API, half dropped on the queue")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._send())
+            following = group.create_task(self._follow(begun + DEADLINE_SECONDS))
+        seen = following.result()
+        seconds = time.monotonic() - begun
+        ran = history.executions(await history.read(self._fleet.layout.cluster_ports.values()))
+        restarts = self._fleet.supervisor.restarts
+        return figures(self._parcels, self._sent, seen, ran, self._killed, restarts), seconds
+
+    async def _send(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(ApiSender(self._client, self._sent).send(self._of(Way.API)))
+            group.create_task(drop_on_queue(self._of(Way.QUEUE), self._fleet.aws_env, "gpufleet-submissions"))
+        self._board.note("all sent")
+
+    def _of(self, way: Way) -> list[Parcel]:
+        return [parcel for parcel in self._parcels if parcel.way is way]
+
+    async def _follow(self, until: float) -> Seen:
+        """Look at the jobs until all have ended, and do meanwhile what is to be done."""
+        seen = Seen()
+        while time.monotonic() < until:
+            seen = await look(self._client)
+            self._board.show(seen)
+            if seen.complete(self._parcels, len(self._sent.refused)):
+                break
+            self._kill(seen)
+            await self._cancel(seen)
+            await asyncio.sleep(0.4)
+        return seen
+
+    def _kill(self, seen: Seen) -> None:
+        if self._killed or seen.count(*TERMINAL) < KILL_AFTER:
+            return
+        busiest = max(
+            self._fleet.options.regions, key=lambda region: sum(n for (r, s), n in seen.states().items() if r == region and s == "queued")
+        )
+        victim = f"dispatcher-{busiest}-1"
+        pid = self._fleet.kill(victim)
+        self._killed.append(victim)
+        self._board.note(f"kill -9 {pid}: {victim} is gone")
+
+    async def _cancel(self, seen: Seen) -> None:
+        if self._cancelled:
+            return
+        (parcel,) = (parcel for parcel in self._parcels if parcel.fate is Fate.CANCELLED)
+        for job in seen.of(parcel):
+            if job["status"] == "running":
+                response = await self._client.delete(f"/api/v1/queue/jobs/{job['job_id']}", params={"reason": "the demo wants it so"})
+                response.raise_for_status()
+                self._cancelled = True
+                self._board.note(f"cancelled {job['job_id']} while it runs")

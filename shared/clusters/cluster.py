@@ -6,7 +6,8 @@ UID that they mean. So none of them needs to know what happened before, and each
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,13 +17,15 @@ from shared.clusters.errors import NOTHING_DONE, ApiError, MissingError, Rejecte
 from shared.clusters.kinds import JOB, POD
 from shared.clusters.kueue import Queues
 from shared.clusters.observed import disruption, observed, owner_of
-from shared.clusters.pods import ENDED_PHASES
 from shared.clusters.support import apply_supporting
 from shared.errors import UnavailableError
 from shared.jobs.ports import Bundle, Observed, RefusedError, StrangerError
 
 CREATE_QUERY = {"fieldManager": "gpufleet", "fieldValidation": "Strict"}
 """Strict: a field that this cluster doesn't know is refused, where it would be dropped without a word by default."""
+
+NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
+PAGE = "500"
 
 
 class KubernetesCluster:
@@ -100,25 +103,18 @@ class KubernetesCluster:
 
     async def disruption(self, namespace: str, name: str) -> str | None:
         """Why a pod of the object lost its machine (its condition DisruptionTarget), None where none did."""
-        selector = f"batch.kubernetes.io/job-name={name},{names.MANAGED}=true"
-        try:
-            pods = await self._api.request("GET", POD.path(namespace), query={"labelSelector": selector, "limit": "500"})
-        except MissingError:
-            return None
-        except ApiError as error:
-            raise UnavailableError(str(error)) from error
-        return next((reason for pod in pods.get("items") or () if (reason := disruption(pod)) is not None), None)
+        query = {"labelSelector": f"batch.kubernetes.io/job-name={name},{names.MANAGED}=true", "limit": PAGE}
+        async with aclosing(self._pods(namespace, query)) as pods:
+            async for pod in pods:
+                if (reason := disruption(pod)) is not None:
+                    return reason
+        return None
 
     async def pods_left(self, namespace: str, job_id: str, execution: int) -> bool:
         """Whether a pod of the execution still runs or may run. Pods outlive an object that others deleted in the background."""
         selector = f"{names.JOB_ID}={job_id},{names.EXECUTION}={execution}"
-        try:
-            pods = await self._api.request("GET", POD.path(namespace), query={"labelSelector": selector, "limit": "500"})
-        except MissingError:
-            return False
-        except ApiError as error:
-            raise UnavailableError(str(error)) from error
-        return any((pod.get("status") or {}).get("phase") not in ENDED_PHASES for pod in pods.get("items") or ())
+        async with aclosing(self._pods(namespace, {"labelSelector": selector, "fieldSelector": NOT_ENDED, "limit": "1"})) as pods:
+            return await anext(pods, None) is not None
 
     async def delete(self, namespace: str, name: str, uid: str) -> bool:
         """Delete the object of that UID and then its pods; True when it is gone, False while its pods are still going."""
@@ -154,6 +150,22 @@ class KubernetesCluster:
             return None
         except ApiError as error:
             raise UnavailableError(str(error)) from error
+
+    async def _pods(self, namespace: str, query: dict[str, str]) -> AsyncGenerator[Mapping[str, Any], None]:
+        """Pods of a namespace, page by page as they are asked for; none where there is no such namespace."""
+        while True:
+            try:
+                page = await self._api.request("GET", POD.path(namespace), query=query)
+            except MissingError:
+                return
+            except ApiError as error:
+                raise UnavailableError(str(error)) from error
+            for pod in page.get("items") or ():
+                yield pod
+            token = (page.get("metadata") or {}).get("continue")
+            if not token:
+                return
+            query = {**query, "continue": token}
 
     async def _look_up(self, namespace: str, name: str) -> dict[str, Any] | None:
         """What stands under a name after an answer that left it open; None also where that can't be told either."""

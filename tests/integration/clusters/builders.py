@@ -28,6 +28,7 @@ def bundle(
     supporting=(),
     queue=None,
     backoff_limit: int = 0,
+    parallelism: int = 1,
     **plan: str,
 ) -> Bundle:
     """The objects of an execution; `plan` tells the simulated pods what to do."""
@@ -40,6 +41,8 @@ def bundle(
         },
         "spec": {
             "backoffLimit": backoff_limit,
+            "parallelism": parallelism,
+            "completions": parallelism,
             "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}},
         },
     }

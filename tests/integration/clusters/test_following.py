@@ -181,11 +181,6 @@ async def test_a_pod_that_loses_its_machine_is_known_by_its_condition(cluster, a
     assert "EvictionByEvictionAPI" in await cluster.disruption(NAMESPACE, made.name)
 
 
-async def test_an_undisturbed_job_has_no_disruption(cluster):
-    made = await create(cluster, 1)
-    assert await cluster.disruption(NAMESPACE, made.name) is None
-
-
 async def test_nodes_are_followed(api):
     async with asyncio.timeout(10), aclosing(aiter(node_feed(api))) as items:
         listed = await anext(items)

@@ -1,0 +1,183 @@
+"""The jobs of a run: what users ask for and when, and what must have become of it in the end."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from shared.jobs.model import Head, RetryPolicy, Timeouts
+from shared.jobs.states import State
+from shared.jobs.submission import JobRequest
+
+SPOT_TYPE = "g5.xlarge"
+NAMESPACE = "ml"
+_STEER = "simulation.gpufleet.io/"
+
+
+@dataclass(kw_only=True)
+class Plan:
+    """One job: its request, when it is sent and which way, and what is done to it later. Times in seconds of the run."""
+
+    key: str
+    kind: str
+    request: dict[str, Any]
+    submit_at: float
+    by_queue: bool
+    again_at: float | None
+    cancel_at: float | None = None
+    delete_at: float | None = None
+    job_id: str | None = None
+    cancel_accepted: bool = False
+    endless: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind of job: how its objects behave on the cluster, its options, and how it may end."""
+
+    steering: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    spec: Mapping[str, Any] = field(default_factory=dict)
+
+
+def draw(chance: random.Random, number: int, regions: tuple[str, ...], until: float) -> Plan:
+    """The `number`-th job of a run whose users are busy until a time."""
+    name = chance.choice(list(_KINDS))
+    kind = _KINDS[name](chance)
+    key = f"key-{number}"
+    submit_at = chance.uniform(0.0, until) if chance.random() < 0.8 else 0.0
+    duration = chance.choice((0.0, 0.5, 5.0, 40.0, 120.0)) * chance.random()
+    steering = {"duration": f"{duration:.2f}", **kind.steering}
+    request = {
+        "manifest": _manifest(f"job-{number}", steering, kind.spec),
+        "supporting": [_service(f"rendezvous-{number}")] if chance.random() < 0.2 else [],
+        "region": chance.choice((*regions, "any")),
+        "priority": chance.choice((0, 0, 50, 100)),
+        **kind.options,
+    }
+    plan = Plan(
+        key=key,
+        kind=name,
+        request=request,
+        submit_at=submit_at,
+        by_queue=chance.random() < 0.25,
+        again_at=submit_at + chance.uniform(0.0, 60.0) if chance.random() < 0.3 else None,
+        endless=kind.steering.get("hang") == "true",
+    )
+    if name == "cancelled":
+        plan.cancel_at = submit_at + chance.choice((0.02, 0.3, 3.0, 30.0, 100.0)) * chance.random()
+    if name == "deleted":
+        plan.delete_at = submit_at + chance.choice((1.0, 10.0, 60.0)) * chance.random()
+    return plan
+
+
+def request_of(content: Mapping[str, Any], *, key: str, scope: str) -> JobRequest:
+    """A request as a door makes it of what was sent."""
+    price = content.get("max_spot_price")
+    return JobRequest(
+        manifest=content["manifest"],
+        supporting=content["supporting"],
+        region=content["region"],
+        namespace=NAMESPACE,
+        priority=content["priority"],
+        retry=RetryPolicy(**content.get("retry", {})),
+        timeouts=Timeouts(**content.get("timeouts", {})),
+        max_spot_price=Decimal(price) if price else None,
+        spot_instance_type=SPOT_TYPE if price else None,
+        idempotency_key=key,
+        idempotency_scope=scope,
+    )
+
+
+def wrong_end(plan: Plan, head: Head) -> str | None:
+    """What is wrong with how a job ended; None where it ended as it had to."""
+    ended = (head.state, head.reason if head.state is State.FAILED else None)
+    if ended not in _allowed(plan):
+        return f"{plan.kind}: {head.state}, {head.reason}: {head.message}"
+    policy = head.retry
+    expected = {"flaky": 2, "doomed": policy.max_attempts, "execution timeout": policy.max_attempts}.get(plan.kind, 0)
+    counted_out = plan.kind == "doomed" or plan.kind == "execution timeout"
+    attempts = head.attempts if head.state is State.FAILED or not counted_out else expected
+    if plan.kind in {"total timeout", "queue timeout", "deleted", "cancelled"}:
+        return None
+    if attempts != expected:
+        return f"{plan.kind}: {head.attempts} attempts were counted instead of {expected}"
+    return None
+
+
+def _allowed(plan: Plan) -> list[tuple[State, str | None]]:
+    succeeded, cancelled = (State.SUCCEEDED, None), (State.CANCELLED, None)
+    match plan.kind:
+        case "doomed":
+            return [(State.FAILED, "BackoffLimitExceeded")]
+        case "execution timeout":
+            return [(State.FAILED, "execution timeout")]
+        case "total timeout":
+            return [(State.FAILED, "total timeout")]
+        case "queue timeout":
+            return [succeeded, (State.FAILED, "queue timeout")]
+        case "cancelled":
+            return [cancelled] if plan.endless else [cancelled, succeeded]
+        case "deleted":
+            return [(State.FAILED, "deleted on the cluster")]
+        case _:
+            return [succeeded]
+
+
+def _cancelled(chance: random.Random) -> Kind:
+    if chance.random() < 0.6:
+        return Kind(steering={"hang": "true"})
+    return Kind(options={"retry": {"max_attempts": 3}})
+
+
+_KINDS: dict[str, Any] = {
+    "succeeds": lambda chance: Kind(),
+    "flaky": lambda chance: Kind(
+        steering={"exit-code": "1,1,0"}, options={"retry": {"max_attempts": 3, "backoff_seconds": chance.choice((0, 5, 60))}}
+    ),
+    "pod fails once": lambda chance: Kind(steering={"exit-code": "1,0"}, spec={"backoffLimit": 2}),
+    "doomed": lambda chance: Kind(
+        steering={"exit-code": "1"}, options={"retry": {"max_attempts": chance.choice((1, 2)), "backoff_seconds": 5}}
+    ),
+    "interrupted": lambda chance: Kind(
+        steering={
+            "duration": "20",
+            "interrupt-after": f"{chance.uniform(0.0, 15.0):.2f}",
+            "interrupt-times": str(chance.choice((1, 2))),
+        },
+    ),
+    "execution timeout": lambda chance: Kind(
+        steering={"hang": "true"},
+        options={
+            "timeouts": {"execution_seconds": chance.choice((1, 20, 60))},
+            "retry": {"max_attempts": chance.choice((1, 2)), "backoff_seconds": 5},
+        },
+    ),
+    "total timeout": lambda chance: Kind(steering={"hang": "true"}, options={"timeouts": {"total_seconds": chance.choice((1, 10, 90))}}),
+    "queue timeout": lambda chance: Kind(options={"timeouts": {"queue_seconds": chance.choice((1, 10, 90))}}),
+    "cancelled": _cancelled,
+    "deleted": lambda chance: Kind(steering={"hang": "true"}),
+    "spot": lambda chance: Kind(options={"max_spot_price": "1.00"}),
+}
+
+
+def _manifest(name: str, steering: Mapping[str, str], spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "annotations": {f"{_STEER}{key}": value for key, value in steering.items()}},
+        "spec": {
+            "backoffLimit": 0,
+            **spec,
+            "template": {
+                "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "python:3.12", "command": ["true"]}]},
+            },
+        },
+    }
+
+
+def _service(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"clusterIP": "None", "ports": [{"port": 29500}]}}

@@ -25,6 +25,7 @@ def test_recent_lines_and_their_times(bench):
     path = log_path(bench, "train")
 
     assert bench.get(path, sinceSeconds=2).text == "three\nfour\n"
+    assert bench.get(path, sinceTime="2027-01-15T08:00:02Z").text == "three\nfour\n"
     first = bench.get(path, timestamps="true").text.splitlines()[0]
     assert first.startswith("2027-01-15T08:00:00.")
     assert first.endswith("Z one")

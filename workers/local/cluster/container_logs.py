@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from workers.local.cluster.agenda import Agenda, Timer
 from workers.local.cluster.answers import TEXT, Response, Stream, bad_request
 from workers.local.cluster.objects import Object, rfc3339_nanoseconds
-from workers.local.cluster.reading import is_true
+from workers.local.cluster.parameters import is_true, moment_in, number_in
 from workers.local.cluster.store import Entry
 
 
@@ -112,17 +112,15 @@ def read_log(entry: Entry, log: PodLog | None, query: Mapping[str, str], agenda:
             stream.push(line)
         log.followers.append(stream)
         return stream
-    body = b"".join(lines)
-    if query.get("limitBytes"):
-        body = body[: int(query["limitBytes"])]
+    body = b"".join(lines)[: number_in(query, "limitBytes")]
     return Response(status=200, headers=TEXT, body=body)
 
 
 def _cut(written: list[tuple[float, str]], query: Mapping[str, str], now: float) -> list[tuple[float, str]]:
-    if query.get("sinceSeconds"):
-        since = now - float(query["sinceSeconds"])
+    seconds, count = number_in(query, "sinceSeconds"), number_in(query, "tailLines")
+    since = moment_in(query, "sinceTime") if seconds is None else now - seconds
+    if since is not None:
         written = [(moment, line) for moment, line in written if moment >= since]
-    if query.get("tailLines"):
-        count = int(query["tailLines"])
+    if count is not None:
         written = written[-count:] if count else []
     return written

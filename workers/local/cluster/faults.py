@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from workers.local.cluster.answers import WATCH, RefusedError, Response, Stream, expired
 from workers.local.cluster.cluster import SimulatedCluster
 from workers.local.cluster.objects import to_json
-from workers.local.cluster.reading import is_true
+from workers.local.cluster.parameters import is_true
 
 Action = Literal["answer", "apply_then_answer", "drop", "apply_then_drop", "delay", "watch_gone", "watch_empty"]
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from workers.local.cluster.answers import bad_request
+
 _KEYS: dict[str, tuple[str, ...]] = {
     "conditions": ("type",),
     "containers": ("name",),
@@ -37,8 +39,12 @@ def keys_of(field: str, items: Sequence[Any]) -> tuple[str, ...] | None:
 
 
 def identity(item: Any, keys: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
-    """An item's identity; a port without a protocol is TCP."""
-    return tuple((key, item.get(key, "TCP" if key == "protocol" else None)) for key in keys)
+    """An item's identity; a port without a protocol is TCP. Raises a 400 where it is no plain value."""
+    found = tuple((key, item.get(key, "TCP" if key == "protocol" else None)) for key in keys)
+    for key, value in found:
+        if isinstance(value, dict | list):
+            raise bad_request(f"{key} must be a plain value")
+    return found
 
 
 def is_set(field: str) -> bool:

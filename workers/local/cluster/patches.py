@@ -45,7 +45,7 @@ def strategic_merge(target: Any, patch: Any) -> Any:
         return {key: value for key, value in patch.items() if key != "$patch"}
     result = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
-        if key.startswith("$deleteFromPrimitiveList/"):
+        if key.startswith("$deleteFromPrimitiveList/") and isinstance(value, list):
             field = key.partition("/")[2]
             result[field] = [item for item in result.get(field) or () if item not in value]
         elif key.startswith("$"):
@@ -53,18 +53,25 @@ def strategic_merge(target: Any, patch: Any) -> Any:
         elif value is None:
             result.pop(key, None)
         elif isinstance(value, list):
-            result[key] = _merge_lists(key, result.get(key) or [], value)
+            here = result.get(key)
+            result[key] = _merge_lists(key, here, value) if isinstance(here, list) else _without_directives(value)
         else:
             result[key] = strategic_merge(result.get(key), value)
     return result
 
 
+def _without_directives(items: list[Any]) -> list[Any]:
+    return [strategic_merge(None, item) for item in items if not (isinstance(item, dict) and item.get("$patch"))]
+
+
 def _merge_lists(field: str, target: list[Any], patch: list[Any]) -> list[Any]:
     if is_set(field):
         return [*target, *(item for item in patch if item not in target)]
-    keys = keys_of(field, [*target, *patch])
-    if keys is None or not all(isinstance(item, dict) for item in patch):
+    if not all(isinstance(item, dict) for item in (*target, *patch)):
         return patch
+    keys = keys_of(field, [*target, *patch])
+    if keys is None:
+        return _without_directives(patch)
     if any(item.get("$patch") == "replace" for item in patch):
         return [item for item in patch if item.get("$patch") != "replace"]
     items = {identity(item, keys): item for item in target}

@@ -11,6 +11,7 @@ from typing import Any
 
 from workers.local.cluster.answers import RefusedError, Response, Stream, bad_request, expired, not_found
 from workers.local.cluster.objects import to_json
+from workers.local.cluster.parameters import is_true, number_in
 from workers.local.cluster.routes import Route
 from workers.local.cluster.selectors import Selector
 from workers.local.cluster.store import Entry
@@ -21,11 +22,6 @@ from workers.local.cluster.world import World
 _TOKEN_LIFE = 300.0
 # Lists that clients have begun and not finished; each holds references only.
 _UNFINISHED_LISTS = 256
-
-
-def is_true(query: Mapping[str, str], name: str) -> bool:
-    """Whether a query parameter says yes, in any way that Go's `strconv.ParseBool` and the clients write it."""
-    return query.get(name, "").lower() in ("true", "1", "t")
 
 
 class Reading:
@@ -49,9 +45,6 @@ class Reading:
         selector = Selector(route.kind, labels=query.get("labelSelector", ""), fields=query.get("fieldSelector", ""))
         if not is_true(query, "watch"):
             return self._list(route, selector, query)
-        version = query.get("resourceVersion", "")
-        if version and not version.isdigit():
-            raise bad_request(f'resourceVersion: Invalid value: "{version}": invalid resource version')
         return open_watch(
             kind=route.kind,
             namespace=route.namespace,
@@ -63,13 +56,13 @@ class Reading:
         )
 
     def _list(self, route: Route, selector: Selector, query: Mapping[str, str]) -> Response:
-        limit = int(query.get("limit") or 0)
+        limit = number_in(query, "limit") or 0
         token = query.get("continue")
         if token:
             version, entries, start = self._resume(token)
         else:
             version, entries, start = self._store.version, self._store.select(route.kind, route.namespace, selector), 0
-            self._refuse_future(query.get("resourceVersion") or "0")
+            self._refuse_future(number_in(query, "resourceVersion") or 0)
         page = entries[start : start + limit] if limit else entries[start:]
         metadata: dict[str, Any] = {"resourceVersion": str(version)}
         left = len(entries) - start - len(page)
@@ -80,8 +73,8 @@ class Reading:
         head = to_json({"kind": f"{route.kind.kind}List", "apiVersion": route.kind.api_version, "metadata": metadata})
         return Response(status=200, body=head[:-1] + b',"items":[' + b",".join([entry.body for entry in page]) + b"]}")
 
-    def _refuse_future(self, version: str) -> None:
-        if version.isdigit() and int(version) > self._store.version:
+    def _refuse_future(self, version: int) -> None:
+        if version > self._store.version:
             message = f"Too large resource version: {version}, current: {self._store.version}"
             raise RefusedError(504, "Timeout", message, retry_after=1, details={"retryAfterSeconds": 1})
 

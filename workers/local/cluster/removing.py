@@ -8,12 +8,16 @@ from typing import Any
 from workers.local.cluster.answers import Response, bad_request, conflict, not_found
 from workers.local.cluster.bodies import decode
 from workers.local.cluster.deletion import BACKGROUND, FOREGROUND, ORPHAN, Deletion, default_policy
+from workers.local.cluster.kinds import Kind
 from workers.local.cluster.objects import Object, to_json
+from workers.local.cluster.parameters import number_in
 from workers.local.cluster.routes import Route
 from workers.local.cluster.selectors import Selector
 from workers.local.cluster.store import Entry
+from workers.local.cluster.strictness import decoded
 from workers.local.cluster.world import World
 
+_OPTIONS = Kind(kind="DeleteOptions", plural="deleteoptions", group="meta", version="v1")
 _POLICIES = (FOREGROUND, BACKGROUND, ORPHAN)
 
 
@@ -72,11 +76,13 @@ def _options(query: Mapping[str, str], body: bytes | None) -> Object:
     content = decode(body)
     if not isinstance(content, dict):
         raise bad_request("the body must be DeleteOptions")
-    options: Object = {key: value for key, value in content.items() if value is not None}
+    sent = {"kind": "DeleteOptions", "apiVersion": "v1", **content}
+    options: Object = {key: value for key, value in decoded(_OPTIONS, sent, strict=False).items() if value is not None}
     if query.get("propagationPolicy"):
         options["propagationPolicy"] = query["propagationPolicy"]
-    if query.get("gracePeriodSeconds"):
-        options["gracePeriodSeconds"] = int(query["gracePeriodSeconds"])
+    grace = number_in(query, "gracePeriodSeconds")
+    if grace is not None:
+        options["gracePeriodSeconds"] = grace
     if query.get("dryRun"):
         options["dryRun"] = [query["dryRun"]]
     if "orphanDependents" in options and "propagationPolicy" not in options:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from workers.local.cluster.answers import Cause
+from workers.local.cluster.answers import Cause, bad_request
 from workers.local.cluster.kinds import Kind
 from workers.local.cluster.objects import Object
 from workers.local.cluster.resources import amount
@@ -21,6 +21,7 @@ _DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]
 _SERVICE_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 # apimachinery, validation.TotalAnnotationSizeLimitB.
 _ANNOTATIONS_LIMIT = 256 * 1024
+_QUANTITY = "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
 REQUIRED, UNSUPPORTED, TOO_LONG, FORBIDDEN = (
     "FieldValueRequired",
@@ -146,13 +147,9 @@ def _resource_faults(resources: Object, path: str) -> Iterator[Cause]:
             field = f"{path}.{part}[{resource}]"
             try:
                 found[resource] = amount(resource, quantity)
-            except (ValueError, ArithmeticError, TypeError):
-                yield _invalid(
-                    field,
-                    quantity,
-                    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
-                )
-                continue
+            except ValueError as error:
+                # The real server meets this when it decodes the body, before it validates anything.
+                raise bad_request(f"{field}: quantities must match the regular expression {_QUANTITY}") from error
             if found[resource] < 0:
                 yield _invalid(field, quantity, "must be greater than or equal to 0")
     for resource, request in sizes["requests"].items():

@@ -12,6 +12,7 @@ from workers.local.cluster.agenda import Agenda, Timer
 from workers.local.cluster.answers import WATCH, Stream, expired
 from workers.local.cluster.kinds import Kind
 from workers.local.cluster.objects import to_json
+from workers.local.cluster.parameters import is_true, number_in
 from workers.local.cluster.randomness import Randomness
 from workers.local.cluster.selectors import Selector
 from workers.local.cluster.store import ADDED, DELETED, MODIFIED, Change, Store, event_line
@@ -91,21 +92,20 @@ def open_watch(
     randomness: Randomness,
 ) -> Watch:
     """Start a watch; without `resourceVersion`, or with "0", it begins with what is there as ADDED."""
+    version, seconds = number_in(query, "resourceVersion"), number_in(query, "timeoutSeconds")
     watch = Watch(kind=kind, namespace=namespace, selector=selector, store=store, agenda=agenda)
-    text = query.get("resourceVersion", "")
-    if text in ("", "0"):
+    if not version:
         for entry in store.select(kind, namespace, selector):
             watch.push(event_line(ADDED, entry))
     else:
-        version = int(text)
         missed = store.since(kind, version)
         if missed is None:
             watch.fail(version)
             return watch
         for change in missed:
             watch.see(change)
-    if query.get("allowWatchBookmarks") in ("true", "True", "1"):
+    if is_true(query, "allowWatchBookmarks"):
         watch.bookmark_every(_BOOKMARK_INTERVAL)
-    timeout = float(query.get("timeoutSeconds") or 0) or _MIN_REQUEST_TIMEOUT + randomness.between(0, _MIN_REQUEST_TIMEOUT)
+    timeout = seconds or _MIN_REQUEST_TIMEOUT + randomness.between(0, _MIN_REQUEST_TIMEOUT)
     watch.end_at(agenda.now + timeout)
     return watch

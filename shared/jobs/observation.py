@@ -132,10 +132,9 @@ class Observation:
             return
         try:
             await self._cluster.support(self._render.bundle(head, specification), seen)
+            await self._cluster.release(seen.namespace, seen.name, seen.uid, self._clock.now())
         except RefusedError as refused:
             self._heads.keep(await self._stopping.request(head, StopIntent.REFUSAL, str(refused)))
-            return
-        await self._cluster.release(seen.namespace, seen.name, seen.uid, self._clock.now())
 
     async def _finish(self, verdict: Verdict, head: Head, fact: Fact) -> None:
         """An execution has ended: its logs are kept first, so that an ended job's logs can be read."""

@@ -49,6 +49,7 @@ def foundation(options: Options, layout: Layout) -> list[ChildSpec]:
         stage=FOUNDATION,
         ready=readiness.answers(layout.aws_port, "/_ministack/ready"),
         vital=True,
+        stop_seconds=0.2,  # it has nothing to save, and would wait for its connections
     )
     if options.kubeconfig is not None:
         return [emulator]

@@ -26,6 +26,7 @@ STATES = {
     "cancelled": "yellow",
 }
 _LINE_SECONDS = 2.0
+_REASONS = 5
 
 
 class Board:
@@ -96,7 +97,8 @@ def summary(console: Console, figures: Sequence[Figure], seconds: float) -> bool
         mark = Text("✓", style="green") if figure.right else Text("✗", style="bold red")
         expected = "" if figure.wanted == figure.found else f"   (expected {figure.wanted})"
         console.print(Text.assemble("  ", mark, f" {figure.name:<{width}}  {figure.found:>3}{expected}"))
-        for line in figure.why:
+        shown = [*figure.why[:_REASONS], *([f"and {len(figure.why) - _REASONS} more"] if len(figure.why) > _REASONS else [])]
+        for line in shown:
             console.print(Text(f"      {line}", style="red"))
     right = all(figure.right for figure in figures)
     console.print()

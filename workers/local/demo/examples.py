@@ -61,8 +61,10 @@ def load_examples() -> dict[str, Example]:
     for path in sorted(place.iterdir()):
         if path.suffix in {".yaml", ".json"}:
             documents = load_documents(path.read_bytes())
-            (job,) = (one for one in documents if one["kind"] == "Job")
-            found[path.stem] = Example(file=path.name, manifest=job, supporting=[one for one in documents if one["kind"] != "Job"])
+            jobs = [one for one in documents if one["kind"] == "Job"]
+            beside = [one for one in documents if one["kind"] != "Job"]
+            if len(jobs) == 1:  # not every manifest there is a job to submit
+                found[path.stem] = Example(file=path.name, manifest=jobs[0], supporting=beside)
     return found
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from workers.local.demo.examples import Example
 
 COUNT = 60
-LABEL = "demo.gpufleet.io/parcel"
+LABEL = "parcel"
 """The label by which a job is known again, whichever way it came."""
 
 

@@ -23,8 +23,10 @@ from workers.local.options import Options
 
 DEADLINE_SECONDS = 120.0
 """Then it is over, whatever is missing; the figures will say what."""
-KILL_AFTER = 8
-"""So many jobs must have ended before the dispatcher is killed, while many are still to be claimed."""
+KILL_AFTER = 10
+"""So many jobs must have been applied before a dispatcher is killed, and as many must still be waiting."""
+KILL_AT_LAST = 20
+"""When so many have ended, it is killed in any case."""
 SETTINGS = {"GPUFLEET_LEASE_SECONDS": "4", "GPUFLEET_SWEEP_SECONDS": "1", "GPUFLEET_DISPATCH_SLOTS": "4"}
 """Short leases, so that what the killed dispatcher held is taken over soon; few slots, so that jobs queue and there is something to see."""
 
@@ -95,15 +97,17 @@ class Demo:
         return seen
 
     def _kill(self, seen: Seen) -> None:
-        if self._killed or seen.count(*TERMINAL) < KILL_AFTER:
+        """Kill a dispatcher while it has its hands full: claims of its own, and more jobs to claim."""
+        if self._killed or not (_busy(seen) or seen.count(*TERMINAL) >= KILL_AT_LAST):
             return
+        states = seen.states()
         busiest = max(
-            self._fleet.options.regions, key=lambda region: sum(n for (r, s), n in seen.states().items() if r == region and s == "queued")
+            self._fleet.options.regions, key=lambda region: (states.get((region, "claimed"), 0), states.get((region, "queued"), 0))
         )
         victim = f"dispatcher-{busiest}-1"
         pid = self._fleet.kill(victim)
         self._killed.append(victim)
-        self._board.note(f"kill -9 {pid}: {victim} is gone")
+        self._board.note(f"kill -9 {pid}: {victim} is gone, with {states.get((busiest, 'claimed'), 0)} claims in its hands")
 
     async def _cancel(self, seen: Seen) -> None:
         if self._cancelled:
@@ -115,3 +119,8 @@ class Demo:
                 response.raise_for_status()
                 self._cancelled = True
                 self._board.note(f"cancelled {job['job_id']} while it runs")
+
+
+def _busy(seen: Seen) -> bool:
+    applied = seen.count("pending", "running", *TERMINAL)
+    return applied >= KILL_AFTER and seen.count("queued") >= KILL_AFTER and seen.count("claimed") > 0

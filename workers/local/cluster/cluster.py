@@ -16,6 +16,7 @@ from workers.local.cluster.kubelet import Kubelet
 from workers.local.cluster.machines import Machines
 from workers.local.cluster.node_shapes import NodeShape
 from workers.local.cluster.objects import Object, controller_of, to_json
+from workers.local.cluster.queue_admission import QueueAdmission
 from workers.local.cluster.randomness import Randomness
 from workers.local.cluster.reading import Reading
 from workers.local.cluster.removing import Removing
@@ -53,7 +54,8 @@ class SimulatedCluster:
     for what is due already. Equal seeds, clocks and requests give equal clusters, to the byte.
 
     `etcd_limit_bytes` is etcd's `--max-request-bytes`. `backoff_base_seconds` is the Job controller's first wait after a failed
-    pod, where it differs from that of `pace`. `extra_kinds` are served and stored, as custom resources are.
+    pod, where it differs from that of `pace`. `extra_kinds` are served and stored, as custom resources are. With `queues`
+    Kueue is there: local queues, in every namespace, with what may run in each at once, such as `{"gpus": {"nvidia.com/gpu": "8"}}`.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class SimulatedCluster:
         pace: Pace | None = None,
         namespaces: Iterable[str] = (),
         extra_kinds: Iterable[Kind] = (),
+        queues: Mapping[str, Mapping[str, str]] | None = None,
         history_limit: int = 20_000,
     ) -> None:
         self.name = name
@@ -94,6 +97,7 @@ class SimulatedCluster:
         deletion = Deletion(self._world)
         self._scheduler = Scheduler(self._world)
         self._jobs = JobController(self._world, deletion)
+        self._queues = QueueAdmission(self._world, queues) if queues is not None else None
         self._kubelet = Kubelet(self._world, deletion, on_started=self._note_start)
         self._workloads = Workloads(self._world)
         self._writing = Writing(self._world, deletion, etcd_limit=etcd_limit_bytes)
@@ -193,6 +197,19 @@ class SimulatedCluster:
         self._agenda.run()
         wait = self.pace.node_return if back_after is None else back_after
         self._machines.interrupt(name, reason=reason, back_after=wait if returns else None)
+
+    def preempt_job(self, namespace: str, name: str) -> None:
+        """Suspend a running Job as Kueue does for the sake of another; it waits in its queue again.
+
+        Raises KeyError for a Job that isn't there, and RuntimeError where there is no Kueue.
+        """
+        self._agenda.run()
+        job = self._store.get(self._world.jobs, namespace, name)
+        if job is None:
+            raise KeyError(f"{namespace}/{name}")
+        if self._queues is None:
+            raise RuntimeError("this cluster has no queues")
+        self._queues.suspend(job.uid)
 
     @property
     def node_names(self) -> list[str]:

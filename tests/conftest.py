@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import subprocess
@@ -10,8 +11,10 @@ import time
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import pytest
+from aiobotocore.session import AioSession, get_session
 
 from shared.aws import Aws, connect
 from shared.ids import RandomIds
@@ -62,11 +65,20 @@ def aws_endpoint() -> Iterator[str]:
 @pytest.fixture
 def aws_environment(aws_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """The process's environment points at the emulator, as a user would have it."""
-    monkeypatch.setenv("AWS_ENDPOINT_URL", aws_endpoint)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    monkeypatch.setenv("AWS_REGION", REGION)
+    _point_at(aws_endpoint, monkeypatch)
     return aws_endpoint
+
+
+def _point_at(endpoint: str, patch: pytest.MonkeyPatch) -> None:
+    for name, value in {"ENDPOINT_URL": endpoint, "ACCESS_KEY_ID": "test", "SECRET_ACCESS_KEY": "test", "REGION": REGION}.items():
+        patch.setenv(f"AWS_{name}", value)
+    # A session reads the descriptions of AWS's services when its first client is made; one is enough for all tests.
+    patch.setattr("shared.aws.get_session", _session)
+
+
+@cache
+def _session() -> AioSession:
+    return get_session()
 
 
 @pytest.fixture
@@ -79,8 +91,27 @@ async def aws(aws_environment: str) -> AsyncIterator[Aws]:
 @pytest.fixture
 def fleet_settings() -> Settings:
     """Settings with names of their own."""
+    return _own_settings()
+
+
+def _own_settings() -> Settings:
     name = f"test-{RandomIds().nonce()}"
     return Settings(table=name, bucket=name, queue_prefix=name, control_region=REGION)
+
+
+@pytest.fixture(scope="session")
+def shared_settings(aws_endpoint: str) -> Settings:
+    """A bootstrapped fleet for tests that leave nothing behind, or don't mind what others left; it spares them a bootstrap each."""
+    settings = _own_settings()
+
+    async def make() -> None:
+        async with connect(REGION, "dynamodb", "sqs", "s3") as clients:
+            await bootstrap(clients, settings)
+
+    with pytest.MonkeyPatch.context() as patch:
+        _point_at(aws_endpoint, patch)
+        asyncio.run(make())
+    return settings
 
 
 @pytest.fixture

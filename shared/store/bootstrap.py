@@ -6,6 +6,7 @@ it is refused by name, since a table without an index would fail later and in ot
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -54,10 +55,14 @@ async def bootstrap(aws: Aws, settings: Settings) -> Report:
     """
     report = Report()
     async with _translated():
-        await _table(aws.dynamodb, settings.table, report)
-        for name in settings.queues():
-            await _queue(aws.sqs, name, report)
-        await _bucket(aws.s3, settings, report)
+        parts = [
+            _table(aws.dynamodb, settings.table, report),
+            *(_queue(aws.sqs, name, report) for name in settings.queues()),
+            _bucket(aws.s3, settings, report),
+        ]
+        for failure in await asyncio.gather(*parts, return_exceptions=True):
+            if failure is not None:
+                raise failure
     return report
 
 

@@ -50,4 +50,4 @@ class Requests:
                 await answer(scope, receive, send_with_id)
             finally:
                 elapsed = round((time.perf_counter() - begun) * 1000, 1)
-                log.info("request", method=scope["method"], path=scope["path"], status=status, milliseconds=elapsed)
+                log.info("request", method=scope["method"], path=scope["path"], status=int(status), milliseconds=elapsed)

@@ -1,0 +1,70 @@
+"""The app over the emulator, served in the process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from workers.api.app import create_app
+from workers.api.core import Core, build
+
+
+@pytest.fixture
+async def core(fleet_resources) -> Core:
+    return await build(fleet_resources.settings, fleet_resources.aws)
+
+
+@pytest.fixture
+async def client(core) -> AsyncIterator[httpx.AsyncClient]:
+    async with serving(core) as found:
+        yield found
+
+
+@pytest.fixture
+async def shared_core(aws, shared_settings) -> Core:
+    """A core over the fleet that tests share."""
+    return await build(shared_settings, aws)
+
+
+@pytest.fixture
+async def shared_client(shared_core) -> AsyncIterator[httpx.AsyncClient]:
+    async with serving(shared_core) as found:
+        yield found
+
+
+def serving(core: Core) -> httpx.AsyncClient:
+    """A client of an app over this core; what the app raises is an answer, as it is for a real client."""
+    transport = httpx.ASGITransport(app=create_app(core), raise_app_exceptions=False)
+    return httpx.AsyncClient(transport=transport, base_url="http://fleet")
+
+
+def manifest(name: str = "train", **container) -> dict:
+    """A Job that the policy admits."""
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {
+            "template": {
+                "spec": {
+                    "restartPolicy": "Never",
+                    "tolerations": [{"key": "nvidia.com/gpu", "operator": "Equal", "value": "true", "effect": "NoSchedule"}],
+                    "containers": [
+                        {
+                            "name": "main",
+                            "image": "pytorch/pytorch:2.5.0",
+                            "resources": {"limits": {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": 1}},
+                        }
+                        | container
+                    ],
+                }
+            }
+        },
+    }
+
+
+def submission(**fields) -> dict:
+    """The body of a submission."""
+    return {"manifest": manifest(), "target_region": "us-east-1"} | fields

@@ -7,11 +7,15 @@ as people write such files; what stands before the first Job goes with all of th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Final, Literal
 
 from shared.clusters.manifests import load_documents
 from shared.errors import InvalidError, TooLargeError
 from workers.cli.failures import CommandError, ExitCode, Fault
+
+_CONTENTS: Final[dict[str, Literal["json", "yaml"]]] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
+"""What a file's name says of its text; where it says nothing, the text is looked at."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,7 +38,7 @@ def load_bundles(text: bytes, *, source: str) -> list[Bundle]:
     """The submissions of a text. Raises CommandError that names the place of every fault."""
     shown = "standard input" if source == "-" else source
     try:
-        documents = load_documents(text)
+        documents = load_documents(text, content=_CONTENTS.get(Path(source).suffix.lower(), "auto"))
     except InvalidError as invalid:
         faults = [Fault.of(problem, source=shown) for problem in invalid.problems]
         raise CommandError(f"{shown}: not a manifest that can be read", code=ExitCode.USAGE, faults=faults) from invalid

@@ -26,11 +26,8 @@ class FleetClient:
 
     def __init__(self, api: str, *, transport: httpx.BaseTransport | None = None) -> None:
         self._api = api
-        try:
-            # No proxies from the environment: most APIs that this talks to are on this machine or in this network.
-            self._http = httpx.Client(base_url=api, timeout=_SECONDS, transport=transport, trust_env=False)
-        except (httpx.InvalidURL, ValueError) as error:
-            raise CommandError(f"--api: {api!r} is not a URL: {error}", code=ExitCode.USAGE) from error
+        # No proxies from the environment: most APIs that this talks to are on this machine or in this network.
+        self._http = httpx.Client(base_url=_checked(api), timeout=_SECONDS, transport=transport, trust_env=False)
 
     def __enter__(self) -> Self:
         return self
@@ -116,8 +113,16 @@ class FleetClient:
         except httpx.HTTPError as error:
             hint = "is it running? (gpufleet up starts one; --api or GPUFLEET_API names another)"
             raise CommandError(f"no answer from {self._api}: {error or type(error).__name__}; {hint}", code=ExitCode.UNREACHABLE) from error
-        except httpx.InvalidURL as error:
-            raise CommandError(f"--api: {self._api!r} is not a URL: {error}", code=ExitCode.USAGE) from error
+
+
+def _checked(api: str) -> str:
+    try:
+        url = httpx.URL(api)
+    except httpx.InvalidURL:
+        url = httpx.URL()
+    if url.scheme not in {"http", "https"} or not url.host:
+        raise CommandError(f"--api: {api!r}: must be a URL such as http://127.0.0.1:8080", code=ExitCode.USAGE)
+    return api
 
 
 def _given(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -67,7 +67,9 @@ def submit(
         envelope["retry"] = {"max_attempts": max_attempts}
     with FleetClient(api) as client:
         outcomes = _send(client, bundles, envelope, idempotency_key)
-        _report(outcomes, as_json=as_json and not watch)
+        if as_json and not watch:
+            output.write_json({"submissions": [one.as_json() for one in outcomes]})
+        _report(outcomes, accepted=not as_json)
         code = max((_code(one) for one in outcomes), default=ExitCode.OK)
         if watch:
             code = max(code, _watch(client, outcomes, as_json=as_json))
@@ -116,17 +118,16 @@ def _code(outcome: _Outcome) -> ExitCode:
     return outcome.error.code if outcome.error is not None else ExitCode.OK
 
 
-def _report(outcomes: list[_Outcome], *, as_json: bool) -> None:
+def _report(outcomes: list[_Outcome], *, accepted: bool) -> None:
+    """Tell of what was refused, on standard error, and, if asked to, of what was accepted."""
     from workers.cli.records import id_of, region_of, state_of
 
-    if as_json:
-        output.write_json({"submissions": [one.as_json() for one in outcomes]})
     for one in outcomes:
         if one.error is not None:
             faults = one.error.faults or (Fault("", "", one.error.message),)
             head = f"{one.bundle.source}: {one.bundle.name}: {one.error.message if one.error.faults else 'refused'}"
             output.tell(CommandError(head, faults=faults))
-        elif one.record is not None and not as_json:
+        elif one.record is not None and accepted:
             note = "" if one.created else "  (an earlier submission under this idempotency key)"
             output.write(f"{id_of(one.record)}  {one.bundle.name}  {region_of(one.record)}  {state_of(one.record)}{note}")
 

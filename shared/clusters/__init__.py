@@ -1,0 +1,1 @@
+"""Kubernetes: manifests and quantities, and the client that applies, releases, observes and deletes."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from shared.errors import ConflictError, NotFoundError
 from shared.ids import is_job_id
 from shared.jobs import transitions
+from shared.jobs.change import Change, Moment
 from shared.jobs.changes import Changes
 from shared.jobs.model import Head, StopIntent
 from shared.jobs.ports import JobStore
-from shared.jobs.transitions import Change, Moment
 
 
 class Cancellation:

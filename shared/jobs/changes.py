@@ -8,10 +8,10 @@ from collections.abc import Callable
 from shared.clock import Clock
 from shared.errors import FleetError
 from shared.ids import Ids
+from shared.jobs.change import Change, Moment
 from shared.jobs.model import Head, WaitKind
 from shared.jobs.ports import Doorbell, JobStore, LostError
 from shared.jobs.schedule import in_ready_list
-from shared.jobs.transitions import Change, Moment
 
 Build = Callable[[Head, Moment], Change | None]
 _MEETINGS = 20

@@ -16,13 +16,13 @@ import structlog
 from shared.clock import Clock
 from shared.errors import UnavailableError
 from shared.jobs import transitions
+from shared.jobs.change import Change, Moment
 from shared.jobs.changes import Changes
 from shared.jobs.head_cache import HeadCache
 from shared.jobs.judgement import Verdict, is_committed, judge_gone, judge_present
 from shared.jobs.model import Head, StopIntent
 from shared.jobs.ports import Cluster, JobStore, LogKeeper, Observed, RefusedError, Render
 from shared.jobs.stopping import Stopping
-from shared.jobs.transitions import Change, Moment
 
 log = structlog.get_logger()
 

@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Any, Protocol
 
 from shared.errors import FleetError
+from shared.jobs.change import Change
 from shared.jobs.model import Claim, Head, ReadyEntry, Specification
-from shared.jobs.transitions import Change
 
 
 class LostError(FleetError):

@@ -55,5 +55,10 @@ def due_at(head: Head) -> datetime | None:
     return earliest(execution_deadline(head), total_deadline(head))
 
 
+def first_ring(now: datetime) -> datetime:
+    """When the sweeper looks at a job whose doorbell may have been lost: a minute after it was ready."""
+    return now + timedelta(seconds=60)
+
+
 def _after(start: datetime, seconds: int | None) -> datetime | None:
     return start + timedelta(seconds=seconds) if seconds is not None else None

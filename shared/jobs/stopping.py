@@ -9,11 +9,11 @@ from __future__ import annotations
 from shared.clock import Clock
 from shared.errors import UnavailableError
 from shared.jobs import transitions
+from shared.jobs.change import Change, Moment
 from shared.jobs.changes import Changes
 from shared.jobs.model import Head, StopIntent
 from shared.jobs.ports import Cluster, JobStore, LogKeeper, Observed, Render
 from shared.jobs.states import State
-from shared.jobs.transitions import Change, Moment
 
 PODS_SECONDS = 2.0
 """How long until pods that are still ending are looked at again."""

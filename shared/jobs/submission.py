@@ -14,10 +14,11 @@ from shared.clock import Clock
 from shared.errors import ConflictError, InvalidError, Problem
 from shared.ids import Ids
 from shared.jobs import transitions
+from shared.jobs.change import Change, Moment
 from shared.jobs.model import Head, RetryPolicy, Specification, Spot, Timeouts
 from shared.jobs.ports import Doorbell
+from shared.jobs.schedule import first_ring
 from shared.jobs.states import State
-from shared.jobs.transitions import Change, Moment
 
 ANY_REGION = "any"
 MAX_PRIORITY = 100
@@ -190,7 +191,7 @@ class Submission:
             retry=request.retry,
             timeouts=request.timeouts,
             spot=spot,
-            ring_at=transitions.first_ring(now),
+            ring_at=first_ring(now),
         )
         return head.model_copy(update={"wait": transitions.spot_wait(head, Moment(now=now, stamp=head.stamp))})
 

@@ -6,56 +6,26 @@ from; so no function here needs to know who else is at work.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from shared.jobs import retry
+from shared.jobs.change import Change, Moment, end, next_execution, silent, step
 from shared.jobs.model import (
     ClusterObject,
     Event,
     EventType,
-    Execution,
     Head,
     Stop,
     StopIntent,
     Wait,
     WaitKind,
-    current_execution,
 )
-from shared.jobs.states import State, check
+from shared.jobs.schedule import first_ring
+from shared.jobs.states import State
 
 STOP_RETRY = timedelta(seconds=30)
 """How long a stop may go unconfirmed before the sweeper has it tried again."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
-    """A step of a job: the head as it was read (None for a new job), the head to be, and what is written with it."""
-
-    before: Head | None
-    after: Head
-    events: tuple[Event, ...] = ()
-    ended: Execution | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Moment:
-    """What a change needs of the world: the time, a nonce of its writer, and a number in [0, 1) to spread waits with."""
-
-    now: datetime
-    stamp: str
-    jitter: float = 0.0
-
-
-_FRESH_EXECUTION: dict[str, Any] = {
-    "claim": None,
-    "object": None,
-    "stop": None,
-    "committed_at": None,
-    "started_at": None,
-    "apply_failures": 0,
-}
 
 
 def submitted(head: Head, *, message: str | None = None) -> Change:
@@ -85,7 +55,7 @@ def committed(head: Head, placed: ClusterObject, moment: Moment) -> Change:
         execution=head.execution,
         by=head.claim.owner,
     )
-    change = _change(
+    made = step(
         head,
         moment,
         EventType.COMMITTED,
@@ -98,19 +68,19 @@ def committed(head: Head, placed: ClusterObject, moment: Moment) -> Change:
         apply_failures=0,
         ring_at=None,
     )
-    return Change(before=head, after=change.after, events=(claimed, *change.events))
+    return Change(before=head, after=made.after, events=(claimed, *made.events))
 
 
 def running(head: Head, started_at: datetime | None, moment: Moment) -> Change:
     """A pod of the committed object runs."""
-    return _change(head, moment, EventType.RUNNING, state=State.RUNNING, started_at=started_at or moment.now)
+    return step(head, moment, EventType.RUNNING, state=State.RUNNING, started_at=started_at or moment.now)
 
 
 def succeeded(
     head: Head, finished_at: datetime | None, moment: Moment, *, started_at: datetime | None = None, message: str | None = None
 ) -> Change:
     """The cluster says that the committed object is complete."""
-    return _end(
+    return end(
         head,
         moment,
         EventType.SUCCEEDED,
@@ -128,7 +98,7 @@ def attempt_failed(head: Head, reason: str, message: str | None, moment: Moment)
     if not retry.may_retry(head.retry, attempts):
         return failed(head, reason, message, moment, attempts=attempts)
     until = moment.now + retry.delay(head.retry, attempts, moment.jitter)
-    return _next_execution(
+    return next_execution(
         head,
         moment,
         EventType.RETRY,
@@ -141,7 +111,7 @@ def attempt_failed(head: Head, reason: str, message: str | None, moment: Moment)
 
 def failed(head: Head, reason: str, message: str | None, moment: Moment, **updates: Any) -> Change:
     """The job has failed for good."""
-    return _end(head, moment, EventType.FAILED, State.FAILED, finished_at=moment.now, reason=reason, message=message, **updates)
+    return end(head, moment, EventType.FAILED, State.FAILED, finished_at=moment.now, reason=reason, message=message, **updates)
 
 
 def interrupted(head: Head, message: str | None, moment: Moment) -> Change:
@@ -149,20 +119,20 @@ def interrupted(head: Head, message: str | None, moment: Moment) -> Change:
     interruptions = head.interruptions + 1
     if not retry.may_continue_after_interruption(head.retry, interruptions):
         return failed(head, "interrupted too often", f"interrupted {interruptions} times: {message}", moment, interruptions=interruptions)
-    return _next_execution(
+    return next_execution(
         head, moment, EventType.INTERRUPTED, "interrupted", message, wait=spot_wait(head, moment), interruptions=interruptions
     )
 
 
 def not_started(head: Head, message: str, moment: Moment) -> Change:
     """The committed object was gone before it had been released, so nothing ran: a new execution follows."""
-    return _next_execution(head, moment, EventType.NOT_STARTED, "not started", message, wait=None)
+    return next_execution(head, moment, EventType.NOT_STARTED, "not started", message, wait=None)
 
 
 def claim_lapsed(head: Head, moment: Moment) -> Change:
     """The lease of a claim ran out: the job goes back into the ready list under the same execution."""
     assert head.claim is not None
-    return _change(
+    return step(
         head,
         moment,
         EventType.CLAIM_LAPSED,
@@ -178,7 +148,7 @@ def claim_lapsed(head: Head, moment: Moment) -> Change:
 def claim_returned(head: Head, reason: str, moment: Moment, *, cluster_refused: bool) -> Change:
     """The holder gives a claim back: at once when it shuts down, after a wait when the cluster accepts nothing."""
     if not cluster_refused:
-        return _change(
+        return step(
             head,
             moment,
             EventType.CLAIM_RETURNED,
@@ -192,7 +162,7 @@ def claim_returned(head: Head, reason: str, moment: Moment, *, cluster_refused: 
     if not retry.may_retry(retry.CLUSTER_BACKOFF, failures):
         return failed(head, "cluster unavailable", f"given back {failures} times; the last: {reason}", moment)
     until = moment.now + retry.delay(retry.CLUSTER_BACKOFF, failures, moment.jitter)
-    return _change(
+    return step(
         head,
         moment,
         EventType.CLAIM_RETURNED,
@@ -211,12 +181,12 @@ def stop_requested(head: Head, intent: StopIntent, reason: str, by: str | None, 
     """
     if head.state is State.QUEUED:
         if intent is StopIntent.CANCEL:
-            return _end(head, moment, EventType.CANCELLED, State.CANCELLED, by=by, finished_at=moment.now, reason=reason, message=None)
+            return end(head, moment, EventType.CANCELLED, State.CANCELLED, by=by, finished_at=moment.now, reason=reason, message=None)
         return failed(head, intent.value.replace("_", " "), reason, moment)
     if head.stop is not None and (head.stop.intent is StopIntent.CANCEL or intent is not StopIntent.CANCEL):
         return None
     stop = Stop(intent=intent, reason=reason, requested_at=moment.now, requested_by=by)
-    return _change(
+    return step(
         head,
         moment,
         EventType.STOP_REQUESTED,
@@ -233,7 +203,7 @@ def stopped(head: Head, moment: Moment) -> Change:
     assert head.stop is not None
     match head.stop.intent:
         case StopIntent.CANCEL:
-            return _end(
+            return end(
                 head,
                 moment,
                 EventType.CANCELLED,
@@ -255,126 +225,22 @@ def stopped(head: Head, moment: Moment) -> Change:
 
 def ready(head: Head, message: str, moment: Moment, **updates: Any) -> Change:
     """A wait is over: the job takes its place in the ready list."""
-    return _change(head, moment, EventType.READY, message=message, wait=None, ring_at=first_ring(moment.now), rings=0, **updates)
+    return step(head, moment, EventType.READY, message=message, wait=None, ring_at=first_ring(moment.now), rings=0, **updates)
 
 
 def still_waiting(head: Head, until: datetime, moment: Moment, **updates: Any) -> Change:
     """The wait goes on. No event: nothing happened to the job."""
     assert head.wait is not None
-    return _silent(head, moment, wait=head.wait.model_copy(update={"until": until}), **updates)
+    return silent(head, moment, wait=head.wait.model_copy(update={"until": until}), **updates)
 
 
 def rung(head: Head, moment: Moment) -> Change:
     """The doorbell was rung once more; the next time is twice as far away, an hour at most."""
     rings = head.rings + 1
     pause = STOP_RETRY if head.stop is not None else timedelta(seconds=min(60 * 2 ** min(rings, 10), 3600))
-    return _silent(head, moment, rings=rings, ring_at=moment.now + pause)
-
-
-def first_ring(now: datetime) -> datetime:
-    """When the sweeper looks at a job whose doorbell may have been lost: a minute after it was ready."""
-    return now + timedelta(seconds=60)
+    return silent(head, moment, rings=rings, ring_at=moment.now + pause)
 
 
 def spot_wait(head: Head, moment: Moment) -> Wait | None:
     """The wait of a job that runs on spot only: it is due at once, so that the sweeper looks at the price."""
     return Wait(kind=WaitKind.SPOT, until=moment.now) if head.spot is not None else None
-
-
-def _next_execution(
-    head: Head,
-    moment: Moment,
-    kind: EventType,
-    reason: str,
-    message: str | None,
-    *,
-    wait: Wait | None,
-    **updates: Any,
-) -> Change:
-    """The current execution ends and the job goes back to the queue with the next one."""
-    assert head.stop is None or head.stop.intent is not StopIntent.CANCEL, "a job that is to be cancelled gets no further execution"
-    ended = _ended(head, State.FAILED, moment.now, reason, message)
-    change = _change(
-        head,
-        moment,
-        kind,
-        state=State.QUEUED,
-        reason=reason,
-        message=message,
-        **(_FRESH_EXECUTION | {"execution": head.execution + 1, "wait": wait, "rings": 0} | updates),
-        ring_at=first_ring(moment.now),
-    )
-    return Change(before=head, after=change.after, events=change.events, ended=ended)
-
-
-def _end(
-    head: Head,
-    moment: Moment,
-    kind: EventType,
-    state: State,
-    *,
-    reason: str | None,
-    message: str | None,
-    by: str | None = None,
-    **updates: Any,
-) -> Change:
-    """The job reaches a terminal state, and its execution with it."""
-    change = _change(
-        head,
-        moment,
-        kind,
-        state=state,
-        reason=reason,
-        message=message,
-        by=by,
-        stop=None,
-        wait=None,
-        ring_at=None,
-        **updates,
-    )
-    after = change.after.model_copy(update={"reason": reason, "message": message})
-    return Change(before=head, after=after, events=change.events, ended=current_execution(after) if head.claim else None)
-
-
-def _ended(head: Head, state: State, at: datetime, reason: str, message: str | None) -> Execution | None:
-    execution = current_execution(head)
-    if execution is None:
-        return None
-    return execution.model_copy(update={"state": state, "finished_at": at, "reason": reason, "message": message})
-
-
-def _change(
-    head: Head,
-    moment: Moment,
-    kind: EventType,
-    *,
-    state: State | None = None,
-    by: str | None = None,
-    reason: str | None = None,
-    message: str | None = None,
-    offset: int = 0,
-    **updates: Any,
-) -> Change:
-    """A change with one event; `offset` counts the events that come before it in the same change."""
-    target = state or head.state
-    check(head.state, target)
-    number = head.revision + 1 + offset
-    execution = head.execution
-    event = Event(
-        job_id=head.id,
-        number=number,
-        type=kind,
-        at=moment.now,
-        state=target,
-        execution=execution,
-        by=by,
-        reason=reason,
-        message=message,
-    )
-    after = head.model_copy(update=updates | {"state": target, "revision": number, "stamp": moment.stamp, "updated_at": moment.now})
-    return Change(before=head, after=after, events=(event,))
-
-
-def _silent(head: Head, moment: Moment, **updates: Any) -> Change:
-    """A change that tells of nothing: it keeps the revision, so that it never stands in the way of one that does."""
-    return Change(before=head, after=head.model_copy(update=updates | {"stamp": moment.stamp}))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from shared.clock import Clock
 from shared.jobs import transitions
+from shared.jobs.change import Change, Moment
 from shared.jobs.changes import Changes
 from shared.jobs.model import Head, WaitKind
 from shared.jobs.ports import Doorbell, JobStore
 from shared.jobs.states import State
-from shared.jobs.transitions import Change, Moment
 
 
 class Waking:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 
+from shared.jobs.change import Change
 from shared.jobs.model import Claim, Event, Execution, Head, ReadyEntry, Specification
 from shared.jobs.ports import LostError
 from shared.jobs.states import State
 from shared.jobs.submission import Idempotency, KeyTakenError, Submitted
-from shared.jobs.transitions import Change
 from shared.store import counters, items, keys
 from shared.store.specifications import Specifications
 from shared.store.table import ConditionFailedError, Table

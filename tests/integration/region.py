@@ -1,4 +1,4 @@
-"""One region in this process: real loops, the real clients, an emulator and a simulated cluster over HTTP. For tests that break something."""
+"""One region in this process, for tests that break something: real loops and clients, an emulator, a simulated cluster over HTTP."""
 
 from __future__ import annotations
 

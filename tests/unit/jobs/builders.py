@@ -2,10 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
+from shared.jobs.change import Moment
 from shared.jobs.model import Claim, ClusterObject, Head
 from shared.jobs.ports import Observed
+from shared.jobs.schedule import first_ring
 from shared.jobs.states import State
-from shared.jobs.transitions import Moment, first_ring
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 JOB_ID = "01936f00-0000-7000-8000-0000000000aa"

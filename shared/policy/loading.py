@@ -46,7 +46,10 @@ def policy_from(document: dict[str, Any]) -> Policy:
                 problems.append(Problem(pointer=f"/{name}", value=value, rule=str(error)))
     if problems:
         raise InvalidError(problems)
-    return Policy(**given)
+    try:
+        return Policy(**given)
+    except ValueError as error:
+        raise InvalidError([Problem(pointer="", value=None, rule=str(error))]) from None
 
 
 def _read(name: str, value: Any, default: Any) -> Any:

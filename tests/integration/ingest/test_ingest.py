@@ -10,6 +10,7 @@ import pytest
 from shared.errors import UnavailableError
 from shared.queues.dead_letters import DeadLetters
 from shared.queues.queue import Queue
+from shared.queues.submissions import MAX_OBJECT_BYTES
 from shared.store.rejections import Rejections
 from shared.store.table import Table
 from tests.integration.api.conftest import manifest, submission
@@ -161,7 +162,7 @@ async def test_a_job_in_s3_is_taken(room):
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(None, "there must be such an object"), (b" " * (6 * 1024 * 1024 + 1), "limit is 6291456"), (b"{", "must be JSON")],
+    [(None, "there must be such an object"), (b" " * (MAX_OBJECT_BYTES + 1), "limit is 6291456"), (b"{", "must be JSON")],
 )
 async def test_a_pointer_to_no_good_object_is_rejected(room, content, reason):
     if content is not None:

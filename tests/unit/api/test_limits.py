@@ -1,0 +1,64 @@
+"""The limit of a body, in bytes that really came."""
+
+from __future__ import annotations
+
+import pytest
+
+from workers.api.limits import BodyLimit
+
+
+async def call(limit, *chunks, headers=()):
+    """Send chunks through the limit; returns what the app got (None: it was not called) and the status."""
+    got, sent = [], []
+    messages = [{"type": "http.request", "body": chunk, "more_body": number < len(chunks) - 1} for number, chunk in enumerate(chunks)]
+    pulled = []
+
+    async def receive():
+        if messages:
+            pulled.append(messages[0])
+            return messages.pop(0)
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        sent.append(message)
+
+    async def app(scope, receive, send):
+        body = b""
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                break
+            body += message["body"]
+        got.append(body)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    await BodyLimit(app, limit=limit)({"type": "http", "headers": list(headers)}, receive, send)
+    return (got[0] if got else None), sent[0]["status"], len(pulled)
+
+
+@pytest.mark.parametrize("chunks", [(b"",), (b"12345",), (b"12", b"", b"345"), (b"1", b"2", b"3", b"4", b"5")])
+async def test_a_body_up_to_the_limit_comes_through_whole(chunks):
+    assert (await call(5, *chunks))[:2] == (b"".join(chunks), 200)
+
+
+@pytest.mark.parametrize("chunks", [(b"123456",), (b"123", b"456"), (b"12345", b"6", b"7" * 100)])
+async def test_a_body_over_the_limit_never_reaches_the_app(chunks):
+    assert (await call(5, *chunks))[:2] == (None, 413)
+
+
+async def test_no_more_is_read_than_is_needed_to_know():
+    assert (await call(5, b"123", b"456", b"789", b"0"))[2] == 2
+
+
+@pytest.mark.parametrize(("declared", "status"), [(b"6", 413), (b"5", 200), (b"-6", 200), (b"nonsense", 200), (b"9" * 30, 200)])
+async def test_a_declared_length_is_believed_only_when_it_is_too_large(declared, status):
+    assert (await call(5, b"12345", headers=[(b"content-length", declared)]))[1] == status
+
+
+async def test_other_scopes_pass():
+    async def app(scope, receive, send):
+        scope["seen"] = True
+
+    scope = {"type": "lifespan"}
+    await BodyLimit(app, limit=1)(scope, None, None)
+    assert scope["seen"]

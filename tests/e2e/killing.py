@@ -5,8 +5,6 @@ the states at the end.
 """
 
 import asyncio
-import contextlib
-import itertools
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -94,15 +92,14 @@ async def _until_ended(client: httpx.AsyncClient, jobs: int) -> None:
 
 
 async def _kill(fleet: EmbeddedFleet, every: float, outcome: Outcome) -> None:
-    """One after the other; one that is just being started again is passed over for the next."""
-    names = itertools.cycle([name for name in fleet.processes if name.startswith("dispatcher-")])
+    """Each time the one that has worked longest; one that is just being started again is not worth a kill."""
     while True:
         await asyncio.sleep(every)
-        for name in itertools.islice(names, 4):
-            with contextlib.suppress(ProcessLookupError):
-                fleet.kill(name)
-                outcome.killed[name] += 1
-                break
+        ready = [child for name, child in fleet.processes.items() if name.startswith("dispatcher-") and child.ready]
+        if ready:
+            victim = min(ready, key=lambda child: child.ready_at or 0).name
+            fleet.kill(victim)
+            outcome.killed[victim] += 1
 
 
 async def _count(fleet: EmbeddedFleet, client: httpx.AsyncClient, outcome: Outcome) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import sys
+import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,12 +46,13 @@ class ChildFailedError(Exception):
 
 @dataclass(kw_only=True)
 class Child:
-    """A running (or ended) child; `starts` counts how often it was started."""
+    """A running (or ended) child; `starts` counts how often it was started, `ready_at` is when it last became ready (monotonic seconds)."""
 
     spec: ChildSpec
     log: Path
     starts: int = 0
     log_begin: int = 0
+    ready_at: float | None = None
     process: Process | None = field(default=None, repr=False)
 
     @property
@@ -63,10 +65,16 @@ class Child:
         """Its process id while it runs."""
         return self.process.pid if self.process is not None and self.process.returncode is None else None
 
+    @property
+    def ready(self) -> bool:
+        """Whether it runs and has become ready since it was last started."""
+        return self.pid is not None and self.ready_at is not None
+
     async def start(self) -> None:
         """Start it: in a process group of its own, so that a Ctrl-C reaches the supervisor alone, and on a leash."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.log_begin = logfiles.size(self.log)
+        self.ready_at = None
         with self.log.open("ab") as output:
             self.process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-S", "-E", leash.__file__, str(os.getpid())),
@@ -89,6 +97,7 @@ class Child:
                     await asyncio.sleep(0.03)
         except TimeoutError:
             raise self.failed(f"was not ready after {self.spec.start_seconds:.0f} s") from None
+        self.ready_at = time.monotonic()
 
     async def wait(self) -> int:
         """Wait for its end; its exit code, negative for a signal."""

@@ -1,13 +1,12 @@
 """The supervisor: starts the children stage by stage, starts again what dies, and ends all of them in order.
 
-What dies is started again after a pause that doubles (0.1 s to 5 s) and begins anew once the child has lived for 10 s: a worker that is
-killed is back at once, one that can't start doesn't keep a processor busy. A vital child's death ends the fleet.
+What dies is started again. One that was ready when it died is back at once, however often it is killed; one that dies before it is ready
+waits for a pause that doubles (0.1 s to 5 s), so that what can't start doesn't keep a processor busy. A vital child's death ends the fleet.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -16,7 +15,6 @@ from workers.local.child import Child, ChildFailedError, ChildSpec
 
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
-STABLE_AFTER = 10.0
 
 Notice = Callable[[str], None]
 
@@ -69,20 +67,31 @@ class Supervisor:
     async def _keep(self, child: Child) -> None:
         pause = FIRST_PAUSE
         while True:
-            begun = time.monotonic()
-            await child.wait()
+            await self._until_dead(child)
             if self._stopping:
                 return
             if child.spec.vital:
                 self._break(child.failed(child.how_it_ended()))
                 return
-            pause = FIRST_PAUSE if time.monotonic() - begun >= STABLE_AFTER else pause
             self._notice(f"{child.name} {child.how_it_ended()}; it is started again")
             child.kill()  # whatever it left behind in its group
+            if child.ready_at is not None:
+                pause = FIRST_PAUSE
             await asyncio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
             if not self._stopping:
                 await child.start()
+
+    @staticmethod
+    async def _until_dead(child: Child) -> None:
+        """Wait for its end, and note meanwhile when it becomes ready."""
+        asking = None if child.ready else asyncio.create_task(_outcome(child))
+        try:
+            await child.wait()
+        finally:
+            if asking is not None:
+                asking.cancel()
+                await asyncio.gather(asking, return_exceptions=True)
 
     def _break(self, error: ChildFailedError) -> None:
         if self._broken is None or not self._broken.done():

@@ -112,6 +112,6 @@ async def _stand(fleet: EmbeddedFleet, stop: asyncio.Event, console: Console) ->
 
 def _line(fleet: EmbeddedFleet) -> str:
     children = fleet.processes.values()
-    running = sum(child.pid is not None for child in children)
+    running = sum(child.ready for child in children)
     again = fleet.supervisor.restarts
     return f"{running} of {len(children)} processes run" + (f", {again} started again" if again else "")

@@ -62,6 +62,46 @@ async def test_what_is_killed_is_started_again_under_another_pid(supervisor: Sup
     assert supervisor.restarts == 1
 
 
+async def test_what_is_killed_again_and_again_is_back_at_once_each_time(supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.local.supervisor.LONGEST_PAUSE", 600.0)
+    await supervisor.start([spec("worker")])
+    child = supervisor.children["worker"]
+
+    for starts in range(2, 8):
+        supervisor.kill("worker")
+        await until(lambda starts=starts: child.starts == starts and child.ready)
+
+
+async def test_what_dies_before_it_is_ready_waits_longer_each_time(
+    supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def note(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    good = tmp_path / "good"
+    good.touch()
+    code = f"import pathlib, time; pathlib.Path({str(good)!r}).exists() or exit(1); print('ready', flush=True); time.sleep(600)"
+    await supervisor.start([spec("worker", code, ready=never_slow)])
+    good.unlink()
+    monkeypatch.setattr("workers.local.supervisor.asyncio.sleep", note)
+
+    supervisor.kill("worker")
+
+    await until(lambda: supervisor.children["worker"].starts >= 9)
+    assert [one for one in pauses if one >= 0.1][:8] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+
+
+async def never_slow(child: Child) -> bool:
+    """As `ready`, but waits for the answer itself, so that the pauses of a supervisor are the only ones."""
+    while child.pid is not None and not await ready(child):
+        await asyncio.sleep(0)
+    return child.pid is not None
+
+
 async def test_what_cannot_start_is_told_with_the_end_of_its_log_and_leaves_nothing(supervisor: Supervisor) -> None:
     with pytest.raises(ChildFailedError, match=r"(?s)broken ended with exit code 3.*no such table") as caught:
         await supervisor.start([spec("sound"), spec("broken", "import sys; print('no such table', file=sys.stderr); sys.exit(3)")])

@@ -42,7 +42,7 @@ def fields() -> dict[str, Any]:
 
 @asynccontextmanager
 async def api(fleet: Fleet) -> AsyncIterator[Submit]:
-    """The API's own app over the fleet's tapped clients, called as a server calls it (ASGI); no socket, since that isn't what is counted."""
+    """The API's own app over the fleet's tapped clients, called as a server calls it (ASGI), without a socket."""
     app = create_app(await build(fleet.settings, fleet.clients))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://api", timeout=60) as client:
         yield Submit(client=client)
@@ -55,7 +55,5 @@ async def produce(fleet: Fleet, endpoint: str, jobs: int) -> None:
         async with clients as aws:
             url = (await aws.sqs.get_queue_url(QueueName=fleet.settings.submissions_queue))["QueueUrl"]
             for start in range(0, jobs, BATCH):
-                entries = [
-                    {"Id": str(number), "MessageBody": json.dumps(fields())} for number in range(start, min(start + BATCH, jobs))
-                ]
+                entries = [{"Id": str(number), "MessageBody": json.dumps(fields())} for number in range(start, min(start + BATCH, jobs))]
                 await aws.sqs.send_message_batch(QueueUrl=url, Entries=entries)

@@ -11,7 +11,7 @@ from shared.jobs.states import State
 from shared.jobs.submission import JobRequest
 from shared.store.counters import Counters
 
-DURATION = 15.0
+DURATION = 10.0
 """Seconds that a job runs on the simulated cluster: long enough that the observer sees it run, however slow the emulator is. A job that
 ended before anybody saw it run would save a write, and flatter the count."""
 

@@ -1,0 +1,49 @@
+"""What a region costs that has nothing to do: DynamoDB requests a day, of its dispatcher, its observer and the sweeper's part for it.
+
+Everything that these workers do on a clock of their own is done sixty times as often as by default (sweeps, resyncs, reports); so an hour
+passes in a minute, and what is counted of one is multiplied by 24. Nothing else reaches DynamoDB while nothing happens: the long polls
+of SQS and the watches of the cluster keep their own time, and an answer without a message asks nothing of the table. What is asked once at
+the start is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from bench import wiring
+from bench.figures import Figure, Options
+from bench.stage import REGION, fleet, stage
+from bench.wire import aws_operation, wire
+from shared.clusters import client
+
+FASTER = 60.0
+DAY = 86_400.0
+SETTLE_SECONDS = 3.0
+
+
+async def run(options: Options) -> list[Figure]:
+    """The figure of an idle day."""
+    seconds = 20.0 if options.quick else 60.0
+    async with (
+        stage(nodes="4xg5.12xlarge") as place,
+        wire(place.endpoint, aws_operation) as aws,
+        fleet(place, endpoint=await aws.tap("region")) as found,
+        client.connect(kubeconfig=place.kubeconfig(place.cluster), context=REGION) as api,
+    ):
+        stop = asyncio.Event()
+        loops = [
+            await wiring.dispatcher(found, api),
+            wiring.observer(found, api, faster=FASTER),
+            wiring.sweeper(found, place, faster=FASTER),
+        ]
+        async with asyncio.TaskGroup() as group:
+            for loop in loops:
+                group.create_task(loop.run(stop))
+            await asyncio.sleep(SETTLE_SECONDS)
+            aws.counts.reset()
+            await asyncio.sleep(seconds)
+            value = aws.counts.of("dynamodb") * DAY / (seconds * FASTER)
+            details = {"seconds": seconds, "faster": FASTER, "requests": aws.counts.by_operation("dynamodb")}
+            stop.set()
+        note = f"{seconds * FASTER / 3600:.2g} h in {seconds:.0f} s: every interval a {FASTER:.0f}th of its default; extrapolated to a day"
+        return [Figure(name="DynamoDB requests, idle", value=value, bound=3000, unit="a region and day", note=note, details=details)]

@@ -98,8 +98,9 @@ class Policy:
 
     yaml_max_depth: int = MAX_DEPTH
     """Levels of arrays and objects."""
-    max_object_bytes: int = 1_572_864
-    """Bytes of one object as canonical JSON: etcd's limit of a request (`--max-request-bytes`), beyond which no cluster can store it."""
+    max_object_bytes: int = 1_441_792
+    """Bytes of one object as canonical JSON: etcd's limit of a request (`--max-request-bytes`, 1.5 MiB), beyond which no cluster can store
+    it, less 128 KiB for what the fleet adds (labels, annotations, environment) and what the API server does (defaults, managedFields)."""
     max_specification_bytes: int = 2 * 1024 * 1024
     """Bytes of the manifest and its supporting objects together."""
 

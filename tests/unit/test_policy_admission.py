@@ -106,7 +106,7 @@ def sized(size: int) -> dict[str, Any]:
     return changed("/spec/template/spec/containers/0/env/0/value", "x" * missing, job=job)
 
 
-@pytest.mark.parametrize("size", [255 * 1024, 390_000, 401_000, 1_572_864])
+@pytest.mark.parametrize("size", [255 * 1024, 390_000, 401_000, 1_441_792])
 def test_manifests_up_to_the_limit_are_admitted(size: int) -> None:
     assert admit(sized(size))
 
@@ -117,13 +117,13 @@ def test_a_quarter_of_a_million_accented_letters_count_as_their_bytes() -> None:
 
 def test_beyond_the_limit_size_and_limit_are_told() -> None:
     with pytest.raises(TooLargeError) as refused:
-        admit(sized(1_572_865))
-    assert (refused.value.size, refused.value.limit) == (1_572_865, 1_572_864)
+        admit(sized(1_441_793))
+    assert (refused.value.size, refused.value.limit) == (1_441_793, 1_441_792)
 
 
 def test_all_objects_together_have_a_limit() -> None:
     with pytest.raises(TooLargeError, match="the specification is"):
-        admit(sized(1_500_000), a_config_map(a="x" * 700_000))
+        admit(sized(1_400_000), a_config_map(a="x" * 700_000))
 
 
 def test_problems_are_told_up_to_a_hundred() -> None:

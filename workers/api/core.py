@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -25,18 +25,9 @@ from shared.store.objects import S3Objects
 from shared.store.rejections import Rejections
 from shared.store.table import Table
 from workers import assembly, submitting
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PolledJob:
-    """What one dispatch pass did with one job: applied, fenced, retryable, failed or price_gated."""
-
-    job_id: str
-    status: str
-
-
-Poll = Callable[[int], Awaitable[Sequence[PolledJob]]]
-"""Runs one dispatch pass of at most so many jobs in the region that the API serves."""
+from workers.api.cluster_access import ClusterAccess
+from workers.api.dispatch_pass import DispatchPass, Poll
+from workers.api.live_logs import LiveLogs
 
 
 class LogReader(Protocol):
@@ -76,34 +67,39 @@ class Core:
     """How often a follower of logs asks whether its job has ended."""
 
 
-async def build(settings: Settings, aws: Aws, *, poll: Poll | None = None, logs: LogReader | None = None) -> Core:
-    """The core over the clients of the control region. Raises NotFoundError where a queue is missing (bootstrap makes it)."""
-    base = await assembly.assemble(settings, aws)
-    way_in = submitting.way_in(base)
+async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = None) -> Core:
+    """The core over the clients of the control region. Raises NotFoundError where a queue is missing (bootstrap makes it).
+
+    With `access` to clusters, running logs can be read and a dispatch pass made; whoever made it closes it.
+    """
+    parts = await assembly.assemble(settings, aws)
+    way_in = submitting.way_in(parts)
+    region = settings.control_region if settings.control_region in settings.regions else settings.regions[0]
+    reaches = access if access is not None and access.any else None
     return Core(
         settings=settings,
-        region=settings.control_region if settings.control_region in settings.regions else settings.regions[0],
+        region=region,
         policy=way_in.gate.policy,
         gate=way_in.gate,
-        clock=base.clock,
-        table=base.table,
-        jobs=base.store,
-        objects=base.objects,
+        clock=parts.clock,
+        table=parts.table,
+        jobs=parts.store,
+        objects=parts.objects,
         submission=way_in.submission,
-        cancellation=Cancellation(store=base.store, changes=base.changes),
-        listing=Listing(base.table, settings.regions),
-        history=History(base.table),
-        rejections=Rejections(base.table),
+        cancellation=Cancellation(store=parts.store, changes=parts.changes),
+        listing=Listing(parts.table, settings.regions),
+        history=History(parts.table),
+        rejections=Rejections(parts.table),
         counters=way_in.counters,
         reports=way_in.reports,
         dead_letters=DeadLetters(aws.sqs, settings),
-        poll=poll,
-        logs=logs,
+        poll=DispatchPass(parts, reaches, region) if reaches else None,
+        logs=LiveLogs(reaches, parts.objects) if reaches else None,
     )
 
 
 @asynccontextmanager
-async def open_core(settings: Settings, *, poll: Poll | None = None, logs: LogReader | None = None) -> AsyncIterator[Core]:
+async def open_core(settings: Settings, *, access: ClusterAccess | None = None) -> AsyncIterator[Core]:
     """The core with clients of its own, which are closed at the end."""
     async with connect(settings.control_region, "dynamodb", "sqs", "s3") as aws:
-        yield await build(settings, aws, poll=poll, logs=logs)
+        yield await build(settings, aws, access=access)

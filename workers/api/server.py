@@ -20,8 +20,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from shared.errors import FleetError
 from shared.settings import Settings
 from workers.api.app import create_app
+from workers.api.cluster_access import ClusterAccess
 from workers.api.core import open_core
-from workers.api.fleet.live_logs import LiveLogs
 
 log = structlog.get_logger()
 
@@ -59,12 +59,12 @@ def check_host(host: str) -> None:
 async def serve(settings: Settings, where: ServerSettings, stop: asyncio.Event) -> None:
     """Serve until asked to stop. Raises ExposedError, UnavailableError, NotFoundError (a queue is missing)."""
     check_host(where.host)
-    reader = LiveLogs(settings)
+    access = ClusterAccess(settings)
     try:
-        async with open_core(settings, logs=reader) as core:
+        async with open_core(settings, access=access) as core:
             await _run(create_app(core), where, stop, grace=settings.shutdown_seconds)
     finally:
-        await reader.close()
+        await access.close()
 
 
 async def _run(app: FastAPI, where: ServerSettings, stop: asyncio.Event, *, grace: float) -> None:

@@ -12,7 +12,7 @@ from shared.jobs import transitions
 from shared.jobs.model import Claim, ClusterObject
 from shared.jobs.states import State
 from tests.integration.api.conftest import manifest, serving, submission
-from workers.api.core import PolledJob
+from workers.api.dispatch_pass import PolledJob
 
 JOBS = "/api/v1/queue/jobs"
 RECORD = {

@@ -1,0 +1,48 @@
+"""Connections to the regions' clusters, made when first asked for: an API that nobody asks for logs stays small.
+
+The Kubernetes package is imported here and then only. A connection is kept for each region, and closed at the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from shared.errors import UnavailableError
+from shared.settings import Settings
+
+if TYPE_CHECKING:
+    from shared.clusters.api import KubernetesApi
+
+
+class ClusterAccess:
+    """The clusters that this process can reach: all of a kubeconfig, or the one that it runs in."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._kubeconfig = settings.kubeconfig
+        self._connections: dict[str, KubernetesApi] = {}
+        self._connecting = asyncio.Lock()
+        self._stack = AsyncExitStack()
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a cluster that this process can reach at all."""
+        return self._kubeconfig is not None or "KUBERNETES_SERVICE_HOST" in os.environ
+
+    async def api(self, region: str) -> KubernetesApi:
+        """The API server of a region's cluster. Raises UnavailableError."""
+        if not self.any:
+            raise UnavailableError("this process reaches no cluster")
+        async with self._connecting:
+            if region not in self._connections:
+                from shared.clusters.client import connect
+
+                opened = connect(kubeconfig=self._kubeconfig, context=region if self._kubeconfig else None)
+                self._connections[region] = await self._stack.enter_async_context(opened)
+            return self._connections[region]
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._stack.aclose()

@@ -55,7 +55,5 @@ async def test_an_eviction_is_no_failure_of_a_job_that_says_nothing_of_pod_failu
 
     ignoring = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     assert condition(found["status"], "Failed") is None
-    assert {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]} in found["spec"]["podFailurePolicy"][
-        "rules"
-    ]
+    assert ignoring in found["spec"]["podFailurePolicy"]["rules"]
     assert (done.state, done.attempts) == (State.SUCCEEDED, 0)

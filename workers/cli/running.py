@@ -28,11 +28,10 @@ def up(
     state: Annotated[Path, typer.Option(help="Where the log files and the kubeconfig go.")] = Path(".gpufleet"),
 ) -> ExitCode:
     """Start the embedded fleet: AWS emulator, a cluster per region, API and workers. Ctrl-C ends all of it."""
-    try:
-        from workers.local.options import DEFAULT_NODES, Options
-        from workers.local.up import run
-    except ImportError as error:
-        raise _missing(error) from error
+    _require_packages()
+    from workers.local.options import DEFAULT_NODES, Options
+    from workers.local.up import run
+
     wanted = tuple(part.strip() for part in regions.split(",") if part.strip())
     try:
         options = Options(
@@ -52,14 +51,19 @@ def up(
 
 def demo() -> ExitCode:
     """Run 60 jobs on an embedded fleet, kill a dispatcher meanwhile, and check every figure at the end."""
-    try:
-        from workers.local.demo import run
-    except ImportError as error:
-        raise _missing(error) from error
+    _require_packages()
     import asyncio
+
+    from workers.local.demo import run
 
     return ExitCode(asyncio.run(run(output.out())))
 
 
-def _missing(error: ImportError) -> CommandError:
-    return CommandError(f"{error}; the embedded fleet needs more packages: pip install 'gpufleet[local]'", code=ExitCode.USAGE)
+def _require_packages() -> None:
+    """Raises CommandError where only the clients are installed, before anything is started."""
+    from importlib.util import find_spec
+
+    missing = [name for name in ("ministack", "aiohttp") if find_spec(name) is None]
+    if missing:
+        told = f"the embedded fleet needs {' and '.join(missing)}: pip install 'gpufleet[local]'"
+        raise CommandError(told, code=ExitCode.USAGE)

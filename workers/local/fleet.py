@@ -11,7 +11,6 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from workers.local import environment, plan, spot
@@ -40,7 +39,7 @@ class EmbeddedFleet:
             raise
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         await self._stop(failed=kind is not None)
 
     async def _start(self) -> None:

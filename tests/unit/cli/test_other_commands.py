@@ -114,3 +114,14 @@ def test_the_command_starts_without_what_it_does_not_need() -> None:
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
     assert printed.strip() == "[]"
+
+
+@pytest.mark.parametrize("command", ["up", "demo"])
+def test_the_embedded_fleet_says_what_it_needs(
+    gpufleet: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+
+    assert gpufleet(command) == 2
+
+    assert "pip install 'gpufleet[local]'" in capsys.readouterr().err

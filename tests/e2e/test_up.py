@@ -1,0 +1,86 @@
+"""`gpufleet up` as a process: what it prints, and that nothing of it stays behind, however it ends."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from tests.e2e.conftest import until
+from workers.local.ports import free_ports
+
+COMMAND = [sys.executable, "-c", "from workers.cli.main import main; main()"]
+
+
+@contextmanager
+def running(state: Path, *options: str) -> Iterator[tuple[psutil.Popen, dict[str, str]]]:
+    """A fleet that stands: its process, and the lines of its page by their names."""
+    (port,) = free_ports(1)
+    command = [*COMMAND, "up", "--api-port", str(port), "--state", str(state), *options]
+    log = state.with_suffix(".log")
+    with log.open("w") as output, psutil.Popen(command, stderr=output, stdout=subprocess.DEVNULL) as process:
+        try:
+            until(lambda: "Ctrl-C ends all of it" in log.read_text() or process.poll() is not None)
+            assert process.poll() is None, log.read_text()
+            page = [line.split(maxsplit=1) for line in log.read_text().splitlines() if len(line.split()) == 2]
+            yield process, {name: value.strip() for name, value in page}
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def gone(processes: list[psutil.Process]) -> bool:
+    _, alive = psutil.wait_procs(processes, timeout=20)
+    return all(process.status() == psutil.STATUS_ZOMBIE for process in alive)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_fleet_that_is_asked_to_end_leaves_no_process_behind(tmp_path: Path, number: signal.Signals) -> None:
+    with running(tmp_path / "state", "--regions", "us-east-1") as (process, page):
+        children = process.children(recursive=True)
+        assert httpx.get(f"{page['API']}/healthz").json() == {"status": "ok"}
+        assert httpx.get(page["documentation"]).status_code == 200
+        assert Path(page["KUBECONFIG"]).exists()
+
+        process.send_signal(number)
+
+        assert process.wait(timeout=30) == 0
+        assert len(children) == 7
+        assert gone(children)
+
+
+def test_a_fleet_on_clusters_of_somebody_else_dies_with_its_supervisor_and_leaves_them_alone(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    foreign = [sys.executable, "-m", "workers.local.cluster", "--region", "us-east-1", "--namespace", "gco-jobs"]
+    with psutil.Popen([*foreign, "--kubeconfig", str(kubeconfig)], stdout=subprocess.DEVNULL) as cluster:
+        until(kubeconfig.exists)
+        with running(tmp_path / "state", "--regions", "us-east-1", "--kubeconfig", str(kubeconfig)) as (process, page):
+            job = Path(__file__).parents[2] / "examples" / "preprocess-cpu.yaml"
+            done = subprocess.run([*COMMAND, "submit", str(job), "--watch", "--api", page["API"]], check=False, capture_output=True)
+            children = process.children(recursive=True)
+
+            process.kill()
+
+            assert gone(children)
+        assert done.returncode == 0, done.stderr
+        assert cluster.poll() is None
+        cluster.terminate()
+
+
+def test_a_taken_port_is_told_at_once(tmp_path: Path) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        begun = time.monotonic()
+        command = [*COMMAND, "up", "--api-port", str(server.getsockname()[1]), "--state", str(tmp_path)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+
+    assert done.returncode == 2
+    assert "is taken by another process" in done.stderr
+    assert time.monotonic() - begun < 20

@@ -7,8 +7,10 @@ request in a thread first; the submission then finds the outcome instead of work
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
-from shared.errors import FleetError
+from shared.errors import FleetError, InvalidError, Problem
+from shared.jobs.fields import DEFAULT_NAMESPACE
 from shared.jobs.submission import Admitted, JobRequest
 from shared.policy.admission import check
 from shared.policy.settings import Policy
@@ -37,6 +39,32 @@ class Gate:
     def forget(self, request: JobRequest) -> None:
         """Drop a prepared answer that was not asked for."""
         self._prepared.pop(id(request), None)
+
+    def further_problems(self, document: Any) -> tuple[Problem, ...]:
+        """What the policy says of the manifest in a body whose other fields are wrong, so that all problems are told at once.
+
+        Nothing of what could not be told apart from a wrong field: the manifest is looked at only where its namespace is good.
+        """
+        if not isinstance(document, dict) or not isinstance(document.get("manifest"), dict):
+            return ()
+        namespace, supporting, labels = document.get("namespace", DEFAULT_NAMESPACE), document.get("supporting"), document.get("labels")
+        if not isinstance(namespace, str) or namespace not in self.policy.allowed_namespaces:
+            return ()
+        good_labels = isinstance(labels, dict) and all(isinstance(value, str) for value in labels.values())
+        good_supporting = isinstance(supporting, list) and all(isinstance(one, dict) for one in supporting)
+        try:
+            check(
+                document["manifest"],
+                supporting if isinstance(supporting, list) and good_supporting else (),
+                namespace=namespace,
+                policy=self.policy,
+                labels=labels if good_labels else None,
+            )
+        except InvalidError as invalid:
+            return invalid.problems
+        except FleetError:
+            return ()
+        return ()
 
     def _decide(self, request: JobRequest) -> Admitted | FleetError:
         try:

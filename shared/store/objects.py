@@ -31,8 +31,11 @@ class S3Objects:
             async with answer["Body"] as body:
                 return bytes(await body.read())
         except ClientError as error:
-            if error.response.get("Error", {}).get("Code") in {"NoSuchKey", "NoSuchBucket", "404"}:
+            code = error.response.get("Error", {}).get("Code")
+            if code in {"NoSuchKey", "NoSuchBucket", "404"}:
                 return None
+            if code == "InvalidRange":  # what S3 says to any range of an empty object
+                return b""
             raise UnavailableError(f"S3 get {key}: {error}") from error
         except (BotoCoreError, OSError, TimeoutError) as error:
             raise UnavailableError(f"S3 get {key}: {error}") from error

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi import HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from shared.clusters.json_bodies import read_body
@@ -46,6 +48,34 @@ class StrictRoute(APIRoute):
             return await handle(strict)
 
         return handle_strictly
+
+
+class JobRoute(StrictRoute):
+    """A route whose body has a manifest: where other fields are wrong, what is wrong with the manifest is told with them."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The route's handler, which asks the policy before it gives up."""
+        handle = super().get_route_handler()
+
+        async def handle_and_look_on(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except RequestValidationError as error:
+                further = await asyncio.to_thread(request.app.state.core.gate.further_problems, error.body)
+                if not further:
+                    raise
+                raise RefusedBodyError(error, further) from None
+
+        return handle_and_look_on
+
+
+class RefusedBodyError(HTTPException):
+    """A body with wrong fields and a manifest that the policy refuses."""
+
+    def __init__(self, fields: RequestValidationError, problems: tuple[Problem, ...]) -> None:
+        self.fields = fields
+        self.problems = problems
+        super().__init__(status_code=422)
 
 
 def _is_json(content_type: str) -> bool:

@@ -30,7 +30,7 @@ from shared.errors import (
 )
 from shared.jobs.changes import ContestedError
 from shared.jobs.ports import LostError
-from workers.api.bodies import BodyError
+from workers.api.bodies import BodyError, RefusedBodyError
 
 log = structlog.get_logger()
 
@@ -88,6 +88,11 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(BodyError)
     async def _body(_: Request, error: BodyError) -> JSONResponse:
         return _invalid(_told(problem, ("body",), "json_invalid") for problem in error.problems)
+
+    @app.exception_handler(RefusedBodyError)
+    async def _refused(_: Request, error: RefusedBodyError) -> JSONResponse:
+        told = [_told(problem, ("body",), "value_error") for problem in error.problems]
+        return _invalid([*map(_from_fastapi, error.fields.errors()), *told])
 
     @app.exception_handler(RequestValidationError)
     async def _fields(_: Request, error: RequestValidationError) -> JSONResponse:

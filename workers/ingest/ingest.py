@@ -7,9 +7,9 @@ steps that bear it. A message that can't be handled now is left: it comes again,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
@@ -27,6 +27,8 @@ from shared.store.rejections import Rejection, Rejections, excerpt, told
 from workers import assembly, submitting
 
 log = structlog.get_logger()
+
+M = TypeVar("M")
 
 _MAX_REASON = 256
 _MAX_ATTRIBUTES = 8
@@ -82,16 +84,24 @@ class Ingest:
         try:
             document = await read_body(message.body.encode(errors="surrogatepass"))
             reference = _reference(document)
-            wanted = message_of(document)
+            wanted = await self._told(message_of, document)
             if isinstance(wanted, S3Pointer):
                 document = await self._pointed(wanted.s3)
                 reference = reference or _reference(document)
-                wanted = job_message_of(document)
+                wanted = await self._told(job_message_of, document)
             await self._submit(wanted, message)
         except (InvalidError, ForbiddenError, TooLargeError, KeyTakenError) as refusal:
             await self._reject(message, refusal, reference)
             return Outcome.REJECTED
         return Outcome.ACCEPTED
+
+    async def _told(self, read: Callable[[Any], M], document: Any) -> M:
+        """The message in a document; where it is none, all that is wrong with it, its manifest included."""
+        try:
+            return read(document)
+        except InvalidError as invalid:
+            further = await asyncio.to_thread(self._gate.further_problems, document)
+            raise InvalidError([*invalid.problems, *further]) from None
 
     async def _submit(self, wanted: SubmissionMessage, message: Message) -> None:
         request = wanted.request(scope=SCOPE, idempotency_key=wanted.idempotency_key or message.id)

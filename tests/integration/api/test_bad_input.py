@@ -104,7 +104,7 @@ async def test_another_content_type_is_refused(client):
         ({"manifest": "kind: Job"}, "/manifest"),
         ({"labels": {"a": 1}}, "/labels/a"),
         ({"labels": []}, "/labels"),
-        ({"labels": {"a": "x" * 3000}}, "/labels"),
+        ({"labels": {f"k{number}": "x" * 60 for number in range(40)}}, "/labels"),
         ({"labels": {"bad key!": "x"}}, "/labels/bad key!"),
         ({"labels": {"gpufleet.io/x": "x"}}, "/labels/gpufleet.io~1x"),
         ({"supporting": {}}, "/supporting"),
@@ -209,6 +209,13 @@ async def test_what_many_pods_would_hold_together_is_counted(client):
     problems = await refused(client, submission(manifest=big))
 
     assert any("8000" in problem["msg"] for problem in problems), problems
+
+
+async def test_wrong_fields_and_a_wrong_manifest_are_told_together(client):
+    """A field of a wrong type and one that nobody knows don't hide what the policy has to say."""
+    found = places(await refused(client, submission(manifest=manifest(image="evil/miner"), priority="5", surplus=1)))
+
+    assert found == ["/priority", "/surplus", "/manifest/spec/template/spec/containers/0/image"]
 
 
 @pytest.mark.parametrize("quantity", ["1K", "1 Gi", "1gi", "1GiB", "NaN", ""])

@@ -150,6 +150,14 @@ async def test_a_message_that_can_never_be_a_job_says_why(room, body, reason):
     assert len(await room.dead()) == 1
 
 
+async def test_wrong_fields_and_a_wrong_manifest_are_told_together(room):
+    await room.drop(submission(manifest=manifest(image="evil/miner"), priority="5"))
+
+    await room.take()
+    [rejection] = await room.rejected()
+    assert [problem.pointer for problem in rejection.problems] == ["/priority", "/manifest/spec/template/spec/containers/0/image"]
+
+
 async def test_a_job_in_s3_is_taken(room):
     value = "x" * 1_400_000
     body = json.dumps(submission(manifest=manifest(env=[{"name": "DATA", "value": value}])))
@@ -162,7 +170,12 @@ async def test_a_job_in_s3_is_taken(room):
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(None, "there must be such an object"), (b" " * (MAX_OBJECT_BYTES + 1), "limit is 6291456"), (b"{", "must be JSON")],
+    [
+        (None, "there must be such an object"),
+        (b" " * (MAX_OBJECT_BYTES + 1), "limit is 6291456"),
+        (b"{", "must be JSON"),
+        (b"", "is empty"),
+    ],
 )
 async def test_a_pointer_to_no_good_object_is_rejected(room, content, reason):
     if content is not None:

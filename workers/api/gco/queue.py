@@ -12,7 +12,7 @@ from shared.ids import is_job_id
 from shared.jobs.model import Head
 from shared.jobs.states import State
 from shared.jobs.submission import JobRequest, Submitted
-from workers.api.bodies import StrictRoute
+from workers.api.bodies import JobRoute
 from workers.api.core import Core
 from workers.api.dependencies import CoreOf
 from workers.api.errors import answers
@@ -37,7 +37,7 @@ _REPLAY: dict[int | str, dict[str, Any]] = {
     200: {"model": JobMessageAnswer, "description": "The job that this idempotency key has made already, as it stands"}
 }
 
-router = APIRouter(prefix="/api/v1/queue", tags=["Job Queue"], route_class=StrictRoute)
+router = APIRouter(prefix="/api/v1/queue", tags=["Job Queue"], route_class=JobRoute)
 
 
 @router.post("/jobs", status_code=201, response_model_exclude_unset=True, responses={**_REPLAY, **answers(403, 409, 413, 422, 503)})

@@ -65,7 +65,7 @@ class Life:
 
     async def thaw(self) -> None:
         """Wait while the process is frozen."""
-        while (left := self._frozen_until - self.process.loop.time()) > 0:  # noqa: ASYNC110 - it may be frozen anew meanwhile
+        while (left := self._frozen_until - self.process.loop.time()) > 0:
             await asyncio.sleep(left)
         self.check()
 

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from shared.clusters.bundles import Bundles
+from shared.jobs.change import Change
 from shared.jobs.model import Head, Specification
 from shared.jobs.ports import Bundle
 from shared.jobs.states import State
-from shared.jobs.change import Change
 from shared.store.jobs import Jobs
 
 _CONDITION = ("ConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues")

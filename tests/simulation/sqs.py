@@ -106,6 +106,13 @@ class Queues:
         if message is not None and message.receipt == receipt:
             del queue.messages[message.id]
 
+    def redrive(self, queue: _Queue) -> None:
+        """An operator sends the dead letters of a queue back to it."""
+        dead = self._queues[dead_letter_queue(queue.name)]
+        for message in dead.messages.values():
+            self.send(queue, message.body, message.attributes, 0.0)
+        dead.messages.clear()
+
     def dead_letters(self) -> list[str]:
         """The bodies of all dead letters."""
         return [message.body for queue in self._queues.values() if queue.name.endswith("-dead") for message in queue.messages.values()]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any
 
-from shared.jobs.model import Head, RetryPolicy, Timeouts
+from shared.jobs.fields import DEFAULT_NAMESPACE, JobFields
+from shared.jobs.model import Head
 from shared.jobs.states import State
 from shared.jobs.submission import JobRequest
 
 SPOT_TYPE = "g5.xlarge"
-NAMESPACE = "ml"
+NAMESPACE = DEFAULT_NAMESPACE
 _STEER = "simulation.gpufleet.io/"
 
 
@@ -31,6 +31,7 @@ class Plan:
     delete_at: float | None = None
     job_id: str | None = None
     cancel_accepted: bool = False
+    stranger_uid: str | None = None
     endless: bool = False
 
 
@@ -54,7 +55,7 @@ def draw(chance: random.Random, number: int, regions: tuple[str, ...], until: fl
     request = {
         "manifest": _manifest(f"job-{number}", steering, kind.spec),
         "supporting": [_service(f"rendezvous-{number}")] if chance.random() < 0.2 else [],
-        "region": chance.choice((*regions, "any")),
+        "target_region": chance.choice((*regions, "any")),
         "priority": chance.choice((0, 0, 50, 100)),
         **kind.options,
     }
@@ -74,22 +75,9 @@ def draw(chance: random.Random, number: int, regions: tuple[str, ...], until: fl
     return plan
 
 
-def request_of(content: Mapping[str, Any], *, key: str, scope: str) -> JobRequest:
-    """A request as a door makes it of what was sent."""
-    price = content.get("max_spot_price")
-    return JobRequest(
-        manifest=content["manifest"],
-        supporting=content["supporting"],
-        region=content["region"],
-        namespace=NAMESPACE,
-        priority=content["priority"],
-        retry=RetryPolicy(**content.get("retry", {})),
-        timeouts=Timeouts(**content.get("timeouts", {})),
-        max_spot_price=Decimal(price) if price else None,
-        spot_instance_type=SPOT_TYPE if price else None,
-        idempotency_key=key,
-        idempotency_scope=scope,
-    )
+def request_of(content: Mapping[str, Any], key: str) -> JobRequest:
+    """A request as the API makes it of a body."""
+    return JobFields.model_validate(dict(content)).request(scope="api", idempotency_key=key)
 
 
 def wrong_end(plan: Plan, head: Head) -> str | None:
@@ -97,15 +85,26 @@ def wrong_end(plan: Plan, head: Head) -> str | None:
     ended = (head.state, head.reason if head.state is State.FAILED else None)
     if ended not in _allowed(plan):
         return f"{plan.kind}: {head.state}, {head.reason}: {head.message}"
-    policy = head.retry
-    expected = {"flaky": 2, "doomed": policy.max_attempts, "execution timeout": policy.max_attempts}.get(plan.kind, 0)
-    counted_out = plan.kind == "doomed" or plan.kind == "execution timeout"
-    attempts = head.attempts if head.state is State.FAILED or not counted_out else expected
-    if plan.kind in {"total timeout", "queue timeout", "deleted", "cancelled"}:
+    if plan.kind not in _ATTEMPTS:
         return None
-    if attempts != expected:
-        return f"{plan.kind}: {head.attempts} attempts were counted instead of {expected}"
+    expected = _ATTEMPTS[plan.kind](head)
+    # An attempt that fails while its machine is taken away counts as an interruption.
+    least = expected if head.state is State.FAILED else max(0, expected - head.interruptions)
+    if not least <= head.attempts <= expected:
+        return f"{plan.kind}: {head.attempts} attempts were counted instead of {expected}, {head.interruptions} interruptions"
     return None
+
+
+_ATTEMPTS: dict[str, Callable[[Head], int]] = {
+    "succeeds": lambda head: 0,
+    "pod fails once": lambda head: 0,
+    "interrupted": lambda head: 0,
+    "spot": lambda head: 0,
+    "flaky": lambda head: 2,
+    "doomed": lambda head: head.retry.max_attempts,
+    "execution timeout": lambda head: head.retry.max_attempts,
+}
+"""How many attempts must have failed, for those kinds of which it is known."""
 
 
 def _allowed(plan: Plan) -> list[tuple[State, str | None]]:
@@ -121,6 +120,8 @@ def _allowed(plan: Plan) -> list[tuple[State, str | None]]:
             return [succeeded, (State.FAILED, "queue timeout")]
         case "cancelled":
             return [cancelled] if plan.endless else [cancelled, succeeded]
+        case "stranger" if plan.stranger_uid is not None:
+            return [(State.FAILED, "name taken")]
         case "deleted":
             return [(State.FAILED, "deleted on the cluster")]
         case _:
@@ -133,7 +134,7 @@ def _cancelled(chance: random.Random) -> Kind:
     return Kind(options={"retry": {"max_attempts": 3}})
 
 
-_KINDS: dict[str, Any] = {
+_KINDS: dict[str, Callable[[random.Random], Kind]] = {
     "succeeds": lambda chance: Kind(),
     "flaky": lambda chance: Kind(
         steering={"exit-code": "1,1,0"}, options={"retry": {"max_attempts": 3, "backoff_seconds": chance.choice((0, 5, 60))}}
@@ -160,8 +161,14 @@ _KINDS: dict[str, Any] = {
     "queue timeout": lambda chance: Kind(options={"timeouts": {"queue_seconds": chance.choice((1, 10, 90))}}),
     "cancelled": _cancelled,
     "deleted": lambda chance: Kind(steering={"hang": "true"}),
-    "spot": lambda chance: Kind(options={"max_spot_price": "1.00"}),
+    "spot": lambda chance: Kind(options={"max_spot_price": 1.25, "spot_instance_type": SPOT_TYPE}),
+    "stranger": lambda chance: Kind(options={"max_spot_price": 1.25, "spot_instance_type": SPOT_TYPE}),
 }
+
+
+def stranger(name: str) -> dict[str, Any]:
+    """A Job of somebody else."""
+    return _manifest(name, {}, {"suspend": True})
 
 
 def _manifest(name: str, steering: Mapping[str, str], spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,18 +12,21 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 
 import structlog
 
+from shared.clusters.bundles import Bundles
+from shared.clusters.names import RELEASED
 from shared.errors import ConflictError, UnavailableError
+from shared.jobs.model import Head
 from shared.jobs.submission import KeyTakenError
+from shared.queues.submissions import SCOPE
 from shared.settings import Settings
 from shared.store import keys
 from tests.simulation import workers
 from tests.simulation.cluster import simulated_cluster
-from tests.simulation.dynamodb import Tables
+from tests.simulation.dynamodb import TABLE, Tables
 from tests.simulation.faults import Fault, Faults
 from tests.simulation.invariants import Broken, ClusterInvariants, TableInvariants, Violation
 from tests.simulation.loop import DeadlockError, LivelockError, VirtualTimeLoop
@@ -31,14 +34,13 @@ from tests.simulation.processes import Clock, KilledError, Process, make_task
 from tests.simulation.s3 import Bucket
 from tests.simulation.sqs import Queues
 from tests.simulation.trace import KEPT, Trace
-from tests.simulation.workload import NAMESPACE, Plan, draw, request_of, wrong_end
+from tests.simulation.workload import NAMESPACE, Plan, draw, request_of, stranger, wrong_end
 from workers.local.cluster import Pace
 
 REST_LIMIT = 4 * 3600.0
 """Seconds after the last fault within which everything must have come to rest."""
 QUIET = 200.0
 """Seconds for which it must then stay at rest: longer than the grace of strays, and than two leases."""
-LEASE = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +104,7 @@ class _World:
         busy = chance.choice((30.0, 120.0, 400.0))
         regions = ("eu-west-1", "us-east-1")[: chance.choice((1, 1, 2))]
         self._faults = Faults(random.Random(f"{seed}/faults"), loop=loop, trace=trace, calm_at=busy * 1.5)
-        self._settings = Settings(regions=regions, lease_seconds=LEASE.total_seconds())
+        self._settings = Settings(regions=regions, table=TABLE, dispatch_slots=chance.choice((1, 2, 8)))
         self._layout = keys.Layout()
         self._tables = Tables()
         self._table_invariants = TableInvariants(self._tables, self._layout, trace)
@@ -122,7 +124,6 @@ class _World:
             faults=self._faults,
             trace=trace,
             chance=random.Random(f"{seed}/processes"),
-            lease=LEASE,
         )
         self._api = workers.Api()
         self._processes = list(self._make_processes(regions))
@@ -266,6 +267,8 @@ class _World:
         if plan.delete_at is not None:
             await self._until(plan.delete_at)
             await self._delete(plan)
+        if plan.kind == "stranger":
+            self._take_name(plan)
         if plan.again_at is not None and not plan.by_queue:
             await self._until(plan.again_at)
             await self._submit(plan)
@@ -273,18 +276,20 @@ class _World:
 
     async def _produce(self, plan: Plan) -> None:
         """A producer drops the job on the queue, now and then twice."""
-        body = json.dumps({"key": plan.key, "request": plan.request})
+        body = json.dumps({**plan.request, "idempotency_key": plan.key})
         queue = self._queues.find(self._settings.submissions_queue)
         for _ in range(self._chance.choice((1, 1, 2))):
             self._queues.send(queue, body, {}, 0.0)
         while plan.job_id is None:
             await asyncio.sleep(2.0)
-            entry = self._tables.items(keys.idempotency("queue", plan.key)).get("IDEM")
+            if self._faults.calm:
+                self._queues.redrive(queue)
+            entry = self._tables.items(keys.idempotency(SCOPE, plan.key)).get("IDEM")
             plan.job_id = entry["job_id"]["S"] if entry else None
 
     async def _submit(self, plan: Plan) -> None:
         """A client of the API sends the job, again and again under the same key until it has an answer."""
-        request = request_of(plan.request, key=plan.key, scope="api")
+        request = request_of(plan.request, plan.key)
         result = await self._insist(lambda: self._api.submission.submit(request))
         self._trace.step("  user", f"{plan.key} is {result.head.id} ({plan.kind}, {'new' if result.created else 'known'})")
         if plan.job_id not in (None, result.head.id):
@@ -293,7 +298,7 @@ class _World:
 
     async def _submit_something_else(self, plan: Plan) -> None:
         """Another request under a key that is taken."""
-        request = request_of({**plan.request, "priority": 77}, key=plan.key, scope="api")
+        request = request_of({**plan.request, "priority": 77}, plan.key)
         try:
             result = await self._insist(lambda: self._api.submission.submit(request))
         except KeyTakenError:
@@ -322,6 +327,17 @@ class _World:
                 answer = self._clusters[head.region].request("DELETE", path, {"propagationPolicy": policy}, {}, None)
                 self._trace.step("  user", f"kubectl delete {name} --cascade={policy}: {answer.status}")
             await asyncio.sleep(self._chance.uniform(1.0, 60.0))
+
+    def _take_name(self, plan: Plan) -> None:
+        """Somebody else makes a Job under the very name that the job's first object will have."""
+        head = self._table_invariants.heads[plan.job_id or ""]
+        job = stranger(Bundles().name(head))
+        answer = self._clusters[head.region].request(
+            "POST", f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs", {}, {}, json.dumps(job).encode()
+        )
+        self._trace.step("  user", f"kubectl create job {job['metadata']['name']}: {answer.status}")
+        if answer.status == 201:
+            plan.stranger_uid = json.loads(answer.body)["metadata"]["uid"]
 
     async def _insist(self, request: Callable[[], Awaitable[Any]]) -> Any:
         """Send a request to the API until it is answered."""
@@ -416,6 +432,8 @@ class _World:
             wrong = wrong_end(plan, head)
             if wrong is not None:
                 raise Broken("every job ends as it must", f"{head.id}: {wrong}")
+            if plan.stranger_uid is not None:
+                self._check_stranger(plan.stranger_uid, head)
             self._trace.count(f"job: {plan.kind} -> {head.state}")
             stored = self._tables.items(keys.job(head.id))
             for number in range(1, head.execution):
@@ -423,6 +441,13 @@ class _World:
                     raise Broken("every execution that ended is kept", f"{head.id}: {number} of {head.execution}")
         for body in self._queues.dead_letters():
             self._trace.count(f"dead letter: {json.loads(body).get('kind', 'submission')}")
+
+    def _check_stranger(self, uid: str, head: Head) -> None:
+        path = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/{Bundles().name(head)}"
+        found = json.loads(self._clusters[head.region].request("GET", path, {}, {}, None).body)
+        metadata = found.get("metadata", {})
+        if metadata.get("uid") != uid or metadata.get("deletionTimestamp") or RELEASED in metadata.get("annotations", {}):
+            raise Broken("a stranger's object is left alone", f"{head.id}: {found}")
 
 
 def _pace(chance: random.Random) -> Pace:

@@ -47,13 +47,16 @@ class Outcome:
         return f"{len(self.accepted)} accepted: {counts}; {wrong}; {kills}; {self.seconds:.0f} s"
 
 
-async def run(*, jobs: int, dispatchers_per_region: int, every: float, within: float) -> Outcome:
-    """Send jobs to a fleet of its own and kill a dispatcher every so many seconds, until all have ended or `within` seconds have passed."""
+async def run(*, jobs: int, dispatchers_per_region: int, every: float, within: float, kills: int | None = None) -> Outcome:
+    """Send jobs to a fleet of its own and kill a dispatcher every so many seconds, until all have ended or `within` seconds have passed.
+
+    `kills` bounds how many are killed: a busy machine may need longer for a start than it has between two kills.
+    """
     options = Options(regions=REGIONS, nodes=NODES, dispatchers=dispatchers_per_region, settings=SETTINGS)
     outcome = Outcome()
     async with EmbeddedFleet(options) as fleet, httpx.AsyncClient(base_url=fleet.api_url, timeout=60, trust_env=False) as client:
         begun = time.monotonic()
-        killing = asyncio.create_task(_kill(fleet, every, outcome))
+        killing = asyncio.create_task(_kill(fleet, every, kills, outcome))
         try:
             async with asyncio.timeout(within), asyncio.TaskGroup() as group:
                 group.create_task(_send(client, jobs, outcome))
@@ -91,9 +94,9 @@ async def _until_ended(client: httpx.AsyncClient, jobs: int) -> None:
         await asyncio.sleep(0.5)
 
 
-async def _kill(fleet: EmbeddedFleet, every: float, outcome: Outcome) -> None:
+async def _kill(fleet: EmbeddedFleet, every: float, kills: int | None, outcome: Outcome) -> None:
     """Each time the one that has worked longest; one that is just being started again is not worth a kill."""
-    while True:
+    while kills is None or outcome.killed.total() < kills:
         await asyncio.sleep(every)
         ready = [child for name, child in fleet.processes.items() if name.startswith("dispatcher-") and child.ready]
         if ready:

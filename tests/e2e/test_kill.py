@@ -20,8 +20,9 @@ def check(outcome: killing.Outcome, jobs: int) -> None:
     assert outcome.killed.total() > 0
 
 
+@pytest.mark.timeout(240)
 async def test_sixty_jobs_run_once_each_while_dispatchers_are_killed() -> None:
-    check(await killing.run(jobs=60, dispatchers_per_region=1, every=1.5, within=90), 60)
+    check(await killing.run(jobs=60, dispatchers_per_region=1, every=1.0, within=180, kills=6), 60)
 
 
 @pytest.mark.slow

@@ -10,6 +10,9 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
+from shared.logging import configure
+from shared.settings import Settings
+
 log = structlog.get_logger()
 
 Main = Callable[[asyncio.Event], Awaitable[None]]
@@ -20,8 +23,9 @@ def owner(region: str) -> str:
     return f"{region}/{socket.gethostname()}/{os.getpid()}"
 
 
-def serve(main: Main) -> None:
-    """Run a worker until it ends or is asked to; a second request ends it at once."""
+def serve(main: Main, *, worker: str, **bound: str) -> None:
+    """Run a worker until it ends or is asked to; a second request ends it at once. `worker` and `bound` are said in every log line."""
+    configure(Settings().log_level, worker=worker, **bound)
     asyncio.run(_serve(main))
 
 

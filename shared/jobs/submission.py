@@ -145,11 +145,12 @@ class Submission:
         """
         admitted = self.check(request)
         region = await self._placement.place(admitted.gpus) if request.region == ANY_REGION else request.region
-        head = self._head(request, admitted, region)
+        content_hash = request.content_hash()
+        head = self._head(request, admitted, region, content_hash)
         specification = Specification(
             job_id=head.id, version=1, manifest=dict(request.manifest), supporting=[dict(one) for one in request.supporting]
         )
-        result = await self._store.submit(transitions.submitted(head), specification, self._idempotency(request))
+        result = await self._store.submit(transitions.submitted(head), specification, _idempotency(request, content_hash))
         if not result.head.state.terminal:
             await self._doorbell.ring(result.head.region, result.head.id, group=result.head.namespace)
         return result
@@ -166,7 +167,7 @@ class Submission:
             raise InvalidError(problems)
         return admitted
 
-    def _head(self, request: JobRequest, admitted: Admitted, region: str) -> Head:
+    def _head(self, request: JobRequest, admitted: Admitted, region: str, content_hash: str) -> Head:
         now = self._clock.now()
         spot = None
         if request.max_spot_price is not None and request.spot_instance_type is not None:
@@ -182,7 +183,7 @@ class Submission:
             fence=0,
             stamp=self._ids.nonce(),
             spec_version=1,
-            spec_hash=request.content_hash(),
+            spec_hash=content_hash,
             gpus=admitted.gpus,
             submitted_at=now,
             updated_at=now,
@@ -195,11 +196,11 @@ class Submission:
         )
         return head.model_copy(update={"wait": transitions.spot_wait(head, Moment(now=now, stamp=head.stamp))})
 
-    @staticmethod
-    def _idempotency(request: JobRequest) -> Idempotency | None:
-        if request.idempotency_key is None:
-            return None
-        return Idempotency(scope=request.idempotency_scope, key=request.idempotency_key, request_hash=request.content_hash())
+
+def _idempotency(request: JobRequest, content_hash: str) -> Idempotency | None:
+    if request.idempotency_key is None:
+        return None
+    return Idempotency(scope=request.idempotency_scope, key=request.idempotency_key, request_hash=content_hash)
 
 
 def _envelope_problems(request: JobRequest, regions: Sequence[str]) -> list[Problem]:

@@ -27,7 +27,7 @@ class Admission:
     """What an admitted manifest would hold while it runs, over all the pods that run at once, and the name that its objects get."""
 
     name: str
-    """`metadata.name`, or `metadata.generateName` without its hyphens at the end."""
+    """`metadata.name`."""
     gpus: int
     cpu: Decimal
     """Cores."""

@@ -30,7 +30,7 @@ _JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
 
 
 def check_job(job: Field, policy: Policy) -> str:
-    """Check a Job and return its base name: `name`, or `generateName` without its hyphens at the end."""
+    """Check a Job and return its base name."""
     spec, template = job["spec"], job.within("spec", "template")
     if not isinstance(spec.value, dict):
         spec.refuse("is required in Job")
@@ -50,17 +50,14 @@ def check_pod_labels(labels: Field) -> None:
 
 
 def _base_name(metadata: Field) -> str:
-    name, prefix = metadata["name"], metadata["generateName"]
-    if name.value not in (None, ""):
-        if not is_dns_label(name.text):
-            name.refuse(LABEL_RULE)
-        return name.text
-    base = prefix.text.rstrip("-")
-    if prefix.value in (None, ""):
-        name.refuse("is required in metadata, or generateName in its place")
-    elif not is_dns_label(base):
-        prefix.refuse(LABEL_RULE)
-    return base
+    name = metadata["name"]
+    if metadata["generateName"].value is not None:
+        metadata["generateName"].refuse("must be left out: give a name, and the fleet makes one of it that nothing else on the cluster has")
+    if name.value in (None, ""):
+        name.refuse("is required")
+    elif not is_dns_label(name.text):
+        name.refuse(LABEL_RULE)
+    return name.text
 
 
 def _check_spec(spec: Field) -> None:

@@ -5,6 +5,7 @@ A record becomes its JSON form (times as ISO 8601 text, Decimal as text, so that
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 from typing import Any, TypeVar
@@ -16,6 +17,8 @@ from shared.store import keys
 
 R = TypeVar("R", bound=Record)
 Item = dict[str, Any]
+
+_THREAD_BYTES = 64 * 1024
 
 _serializer = TypeSerializer()
 _deserializer = TypeDeserializer()
@@ -46,9 +49,16 @@ def head_item(head: Head, layout: keys.Layout) -> Item:
     return {"pk": keys.job(head.id), "sk": keys.HEAD} | to_item(head) | keys.index_attributes(head, layout)
 
 
-def compress(document: Any) -> bytes:
-    """A JSON document, compressed. The same document gives the same bytes."""
-    return gzip.compress(json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(), compresslevel=6, mtime=0)
+async def compress(document: Any) -> bytes:
+    """A JSON document, compressed; a large one in a thread. The same document gives the same bytes."""
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    if len(text) <= _THREAD_BYTES:
+        return _gzip(text)
+    return await asyncio.to_thread(_gzip, text)
+
+
+def _gzip(data: bytes) -> bytes:
+    return gzip.compress(data, compresslevel=6, mtime=0)
 
 
 def decompress(data: bytes) -> Any:

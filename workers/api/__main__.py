@@ -6,7 +6,6 @@ import asyncio
 import sys
 
 from shared.errors import FleetError
-from shared.logging import configure
 from shared.settings import Settings
 from workers.api.server import ServerSettings, serve
 from workers.process import serve as run
@@ -15,12 +14,11 @@ from workers.process import serve as run
 async def main(stop: asyncio.Event) -> None:
     """Serve until asked to stop."""
     settings = Settings()
-    configure(settings.log_level, worker="api")
     await serve(settings, ServerSettings(), stop)
 
 
 if __name__ == "__main__":
     try:
-        run(main)
+        run(main, worker="api")
     except FleetError as error:
         sys.exit(str(error))

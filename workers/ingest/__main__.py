@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 from shared.aws import connect
-from shared.logging import configure
 from shared.queues.queue import Queue
 from shared.settings import Settings
 from workers.ingest.ingest import build
@@ -16,7 +15,6 @@ from workers.process import serve
 async def main(stop: asyncio.Event) -> None:
     """Ingest until asked to stop."""
     settings = Settings()
-    configure(settings.log_level, worker="ingest")
     async with connect(settings.control_region, "dynamodb", "sqs", "s3") as aws:
         queue = await Queue.open(aws.sqs, settings.submissions_queue)
         loop = IngestLoop(queue=queue, ingest=await build(settings, aws), grace_seconds=settings.shutdown_seconds)
@@ -24,4 +22,4 @@ async def main(stop: asyncio.Event) -> None:
 
 
 if __name__ == "__main__":
-    serve(main)
+    serve(main, worker="ingest")

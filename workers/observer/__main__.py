@@ -7,7 +7,6 @@ import asyncio
 
 from shared.aws import connect
 from shared.clusters import client
-from shared.logging import configure
 from shared.settings import Settings
 from workers.assembly import assemble
 from workers.observer.build import build
@@ -17,7 +16,6 @@ from workers.process import serve
 async def main(region: str, stop: asyncio.Event) -> None:
     """Observe the cluster of a region until asked to stop."""
     settings = Settings()
-    configure(settings.log_level, worker="observer", region=region)
     context = region if settings.kubeconfig else None
     async with (
         connect(settings.control_region, "dynamodb", "sqs", "s3") as aws,
@@ -31,4 +29,4 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--region", required=True)
     arguments = parser.parse_args()
-    serve(lambda stop: main(arguments.region, stop))
+    serve(lambda stop: main(arguments.region, stop), worker="observer", region=arguments.region)

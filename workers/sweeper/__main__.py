@@ -9,7 +9,6 @@ from datetime import timedelta
 from shared.aws import connect
 from shared.jobs.ports import SpotPrices
 from shared.jobs.sweeping import Sweeper
-from shared.logging import configure
 from shared.settings import Settings
 from shared.spot_prices import Ec2SpotPrices, FileSpotPrices
 from workers.assembly import assemble
@@ -20,7 +19,6 @@ from workers.sweeper.loop import SweeperLoop
 async def main(stop: asyncio.Event) -> None:
     """Sweep every region until asked to stop."""
     settings = Settings()
-    configure(settings.log_level, worker="sweeper")
     async with AsyncExitStack() as stack:
         aws = await stack.enter_async_context(connect(settings.control_region, "dynamodb", "sqs", "s3"))
         core = await assemble(settings, aws)
@@ -43,4 +41,4 @@ async def main(stop: asyncio.Event) -> None:
 
 
 if __name__ == "__main__":
-    serve(main)
+    serve(main, worker="sweeper")

@@ -179,7 +179,6 @@ async def test_a_manifest_that_breaks_a_rule_is_told_where(client, change, point
     assert pointer in places(await refused(client, submission(manifest=manifest() | change)))
 
 
-@pytest.mark.xfail(strict=True, reason="the policy takes generateName for a base name; the main-job issue has it refused")
 async def test_a_generated_name_is_refused(client):
     """The fleet makes the name on the cluster."""
     answer = await client.post(JOBS, json=submission(manifest=manifest() | {"metadata": {"generateName": "train-"}}, priority=101))

@@ -49,12 +49,19 @@ def head_item(head: Head, layout: keys.Layout) -> Item:
     return {"pk": keys.job(head.id), "sk": keys.HEAD} | to_item(head) | keys.index_attributes(head, layout)
 
 
-async def compress(document: Any) -> bytes:
-    """A JSON document, compressed; a large one in a thread. The same document gives the same bytes."""
-    text = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-    if len(text) <= _THREAD_BYTES:
-        return _gzip(text)
-    return await asyncio.to_thread(_gzip, text)
+def compress(document: Any) -> bytes:
+    """A JSON document, compressed. The same document gives the same bytes."""
+    return _gzip(_text(document))
+
+
+async def compress_aside(document: Any) -> bytes:
+    """The same, with a large document in a thread, so that the event loop goes on meanwhile."""
+    text = _text(document)
+    return _gzip(text) if len(text) <= _THREAD_BYTES else await asyncio.to_thread(_gzip, text)
+
+
+def _text(document: Any) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _gzip(data: bytes) -> bytes:

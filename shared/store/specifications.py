@@ -33,7 +33,7 @@ class Specifications:
 
     async def prepare(self, specification: Specification) -> items.Item:
         """The item to be written for a specification; a large one's content is put into S3 before."""
-        content = await items.compress({"manifest": specification.manifest, "supporting": specification.supporting})
+        content = await items.compress_aside({"manifest": specification.manifest, "supporting": specification.supporting})
         item: items.Item = {"pk": keys.job(specification.job_id), "sk": keys.specification(specification.version)}
         if len(content) <= INLINE_LIMIT:
             return item | {"content": content}

@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
+import yaml
 
 from tests.e2e.conftest import until
 from workers.local.ports import free_ports
@@ -55,11 +56,34 @@ def test_a_fleet_that_is_asked_to_end_leaves_no_process_behind(tmp_path: Path, n
         assert gone(children)
 
 
-def test_a_fleet_on_clusters_of_somebody_else_dies_with_its_supervisor_and_leaves_them_alone(tmp_path: Path) -> None:
+PLUGIN = """#!/bin/sh
+# As `aws eks get-token`: it needs the environment of its user, and none of the emulator.
+[ "$AWS_PROFILE" = research ] && [ -z "$AWS_ENDPOINT_URL$AWS_ACCESS_KEY_ID" ] && [ "$STYLE" = plain ] || exit 1
+echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "t"}}'
+"""
+
+
+def call_plugin(kubeconfig: Path) -> None:
+    """Let the kubeconfig of simulated clusters call a plugin for its token, as that of EKS clusters does."""
+    plugin = kubeconfig.parent / "bin" / "get-token"
+    plugin.parent.mkdir()
+    plugin.write_text(PLUGIN)
+    plugin.chmod(0o755)
+    loaded = yaml.safe_load(kubeconfig.read_text())
+    call = {"apiVersion": "client.authentication.k8s.io/v1", "command": "./bin/get-token", "env": [{"name": "STYLE", "value": "plain"}]}
+    loaded["users"][0]["user"] = {"exec": {**call, "interactiveMode": "Never"}}
+    kubeconfig.write_text(yaml.safe_dump(loaded))
+
+
+def test_a_fleet_on_clusters_of_somebody_else_dies_with_its_supervisor_and_leaves_them_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "research")
     kubeconfig = tmp_path / "kubeconfig"
     foreign = [sys.executable, "-m", "workers.local.cluster", "--region", "us-east-1", "--namespace", "gco-jobs"]
-    with psutil.Popen([*foreign, "--kubeconfig", str(kubeconfig)], stdout=subprocess.DEVNULL) as cluster:
-        until(kubeconfig.exists)
+    with psutil.Popen([*foreign, "--kubeconfig", str(kubeconfig)], stdout=subprocess.PIPE, text=True) as cluster:
+        cluster.stdout.readline()
+        call_plugin(kubeconfig)
         with running(tmp_path / "state", "--regions", "us-east-1", "--kubeconfig", str(kubeconfig)) as (process, page):
             job = Path(__file__).parents[2] / "examples" / "preprocess-cpu.yaml"
             done = subprocess.run([*COMMAND, "submit", str(job), "--watch", "--api", page["API"]], check=False, capture_output=True)
@@ -69,6 +93,7 @@ def test_a_fleet_on_clusters_of_somebody_else_dies_with_its_supervisor_and_leave
 
             assert gone(children)
         assert done.returncode == 0, done.stderr
+        assert page["KUBECONFIG"] == str(kubeconfig)
         assert cluster.poll() is None
         cluster.terminate()
 

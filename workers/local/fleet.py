@@ -15,7 +15,7 @@ from typing import Self
 
 from workers.local import environment, plan, spot
 from workers.local.child import Child
-from workers.local.kubeconfig import require_contexts
+from workers.local.kubeconfig import require_contexts, usable
 from workers.local.options import Options
 from workers.local.ports import free_ports, require_free
 from workers.local.supervisor import Notice, Supervisor
@@ -115,8 +115,8 @@ class EmbeddedFleet:
 
     @property
     def kubeconfig(self) -> Path:
-        """A kubeconfig with one context per region."""
-        return self.layout.kubeconfig
+        """A kubeconfig with one context per region: the user's own, where there is one."""
+        return self.options.kubeconfig or self.layout.kubeconfig
 
     @property
     def logs(self) -> Path:
@@ -140,7 +140,13 @@ def _lay_out(options: Options, state: Path) -> plan.Layout:
         aws_port=aws_port,
         api_port=options.api_port or api_port,
         cluster_ports=dict(zip(options.regions, cluster_ports, strict=True)),
-        kubeconfig=options.kubeconfig.absolute() if options.kubeconfig is not None else state / "kubeconfig",
+        kubeconfig=_kubeconfig(options, state),
         spot_prices=state / "spot-prices.json",
         scratch=state / "scratch",
     )
+
+
+def _kubeconfig(options: Options, state: Path) -> Path:
+    """Where the simulated clusters write theirs, or what the workers use of the user's."""
+    place = state / "kubeconfig"
+    return place if options.kubeconfig is None else usable(options.kubeconfig, options.regions, copy=place)

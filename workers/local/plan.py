@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers.local import environment, readiness
+from workers.local import environment, outside, readiness
 from workers.local.child import ChildSpec
 from workers.local.options import Options
 
@@ -93,6 +94,8 @@ def workers(options: Options, layout: Layout) -> list[ChildSpec]:
 def worker_environment(options: Options, layout: Layout) -> dict[str, str]:
     """What the workers have in common, and what one more of them would need."""
     settings = {"GPUFLEET_SPOT_PRICES_FILE": str(layout.spot_prices), **options.settings}
+    if options.kubeconfig is not None:
+        settings |= outside.carried(os.environ)
     return environment.worker(layout.aws_endpoint, regions=options.regions, kubeconfig=layout.kubeconfig, more=settings)
 
 

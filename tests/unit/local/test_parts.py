@@ -10,7 +10,6 @@ import pytest
 from workers.local import environment, history, logfiles, plan, readiness, spot
 from workers.local.bootstrapping import _environment
 from workers.local.fleet import EmbeddedFleet
-from workers.local.kubeconfig import KubeconfigError, require_contexts
 from workers.local.options import Options
 from workers.local.ports import LOOPBACK, PortTakenError, free_ports, require_free
 
@@ -30,24 +29,6 @@ async def test_a_taken_api_port_is_told_before_anything_is_started(tmp_path: Pat
                 pass
     require_free(port, "the API")
     assert not (tmp_path / "state").exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        (None, "No such file"),
-        ("a: [", "not YAML"),
-        ("[]", "no context named eu-west-1, us-east-1"),
-        ("contexts: [{name: us-east-1}]", r"no context named eu-west-1 \(it has us-east-1\)"),
-    ],
-)
-def test_a_kubeconfig_must_have_a_context_of_each_region(tmp_path: Path, text: str | None, told: str) -> None:
-    path = tmp_path / "config"
-    if text is not None:
-        path.write_text(text)
-
-    with pytest.raises(KubeconfigError, match=told):
-        require_contexts(path, ["eu-west-1", "us-east-1"])
 
 
 def test_no_child_gets_credentials_or_a_kubeconfig_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -44,9 +44,12 @@ async def run(console: Console) -> int:
                 with Board(console, wanted, fleet.options.regions) as board:
                     found, seconds = await Demo(fleet, client, board, wanted).run()
             return 0 if summary(console, found, seconds) else 1
-    except (ChildFailedError, FleetError, NoExamplesError) as error:
+    except (ChildFailedError, FleetError, NoExamplesError, httpx.HTTPError) as error:
         console.print(f"error: {error}", markup=False, style="red")
-        return 1
+    except ExceptionGroup as group:
+        for one in group.exceptions:
+            console.print(f"error: {one or type(one).__name__}", markup=False, style="red")
+    return 1
 
 
 class Demo:
@@ -66,9 +69,11 @@ class Demo:
         begun = time.monotonic()
         self._board.note(f"sending {COUNT} jobs: half through the API, half dropped on the queue")
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._send())
-            following = group.create_task(self._follow(begun + DEADLINE_SECONDS))
-        seen = following.result()
+            guard = group.create_task(self._fleet.supervisor.until_broken())
+            sending = group.create_task(self._send())
+            seen = await self._follow(begun + DEADLINE_SECONDS)
+            await sending
+            guard.cancel()
         seconds = time.monotonic() - begun
         ran = history.executions(await history.read(self._fleet.layout.cluster_ports.values()))
         restarts = self._fleet.supervisor.restarts
@@ -87,7 +92,12 @@ class Demo:
         """Look at the jobs until all have ended, and do meanwhile what is to be done."""
         seen = Seen()
         while time.monotonic() < until:
-            seen = await look(self._client)
+            try:
+                seen = await look(self._client)
+            except httpx.HTTPError as error:
+                self._board.note(f"the API did not answer: {error!r}")
+                await asyncio.sleep(0.4)
+                continue
             self._board.show(seen)
             if seen.complete(self._parcels, len(self._sent.refused)):
                 break

@@ -117,7 +117,7 @@ class Demo:
         victim = f"dispatcher-{busiest}-1"
         pid = self._fleet.kill(victim)
         self._killed.append(victim)
-claims = states.get((busiest, "claimed"), 0)
+        claims = states.get((busiest, "claimed"), 0)
         self._board.note(f"kill -9 {pid}: {victim} is gone; it held {claims} claim{'s' if claims != 1 else ''}")
 
     async def _cancel(self, seen: Seen) -> None:

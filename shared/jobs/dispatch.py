@@ -22,6 +22,7 @@ from shared.jobs.changes import Changes
 from shared.jobs.model import Claim, ClusterObject, Head, ReadyEntry, Specification, StopIntent
 from shared.jobs.patience import patiently
 from shared.jobs.ports import Bundle, Cluster, JobStore, LostError, Observed, RefusedError, Render, StrangerError
+from shared.jobs.rivals import Rivals, steps
 from shared.jobs.states import State
 from shared.jobs.stopping import Stopping
 
@@ -76,33 +77,31 @@ class Dispatch:
         self._changes = changes
         self._clock = clock
         self._ids = ids
-        self._chance = chance
         self._lease = lease
-        self._spread = 1
+        self._rivals = Rivals(chance)
 
     async def claim(self, limit: int) -> tuple[list[Claimed], bool]:
-        """Claim up to `limit` of the best ready jobs; the second value says whether there may be more to claim."""
-        window = max(limit, 1) * self._spread
-        entries = await self._store.ready(self._region, window)
-        chosen = self._choose(entries, limit)
-        results = await asyncio.gather(*(self._claim_one(entry) for entry in chosen))
-        won = [claimed for claimed in results if claimed is not None]
-        self._adapt(lost=len(chosen) - len(won), tried=len(chosen))
-        return won, len(entries) >= limit and bool(entries)
+        """Claim up to `limit` of the best ready jobs; the second value says whether there may be more to claim.
 
-    def _choose(self, entries: list[ReadyEntry], limit: int) -> list[ReadyEntry]:
-        """The best entries; among equal priorities a random choice of the window, as wide as the competition asks for."""
-        if self._spread == 1 or len(entries) <= 1:
-            return entries[:limit]
-        ranked = sorted(entries, key=lambda entry: (-entry.priority, self._chance.random()))
-        return ranked[:limit]
-
-    def _adapt(self, *, lost: int, tried: int) -> None:
-        """Alone, jobs are taken in exact order; each lost claim widens the window, so that many workers seldom meet."""
-        if lost * 50 > tried:
-            self._spread = min(self._spread * 2, 16)
-        elif not lost and tried and self._spread > 1 and self._chance.random() < 0.02:
-            self._spread //= 2
+        A claim that another worker was faster to make ends the look: who looks again sees what the other has left.
+        """
+        limit = max(limit, 1)
+        window = self._rivals.window(limit)
+        found = await self._store.ready(self._region, window)
+        entries = self._rivals.fresh(found)
+        won: list[Claimed] = []
+        tried = 0
+        for lane in self._rivals.lanes(entries):
+            for step in steps(lane.entries, limit - len(won)):
+                results = await asyncio.gather(*(self._claim_one(entry) for entry in step))
+                tried += len(step)
+                won += [claimed for claimed in results if claimed is not None]
+                if len(won) < tried:
+                    self._rivals.met(lane)
+                    return won, tried < len(entries) or len(found) >= window
+        if tried:
+            self._rivals.quiet()
+        return won, tried < len(entries) or len(found) >= window
 
     async def _claim_one(self, entry: ReadyEntry) -> Claimed | None:
         loop_time = asyncio.get_running_loop().time()
@@ -114,7 +113,10 @@ class Dispatch:
         except UnavailableError as error:
             log.warning("claim unanswered", job=entry.job_id, error=str(error))
             return None
-        return Claimed(head=head, until=until) if head is not None else None
+        if head is None:
+            return None
+        self._rivals.won(entry)
+        return Claimed(head=head, until=until)
 
     async def specifications(self, claimed: list[Claimed]) -> dict[str, Specification]:
         """The specifications of claimed jobs, by job id, in one batch read. Raises UnavailableError."""

@@ -29,6 +29,9 @@ log = structlog.get_logger()
 VISIBILITY = 60
 """Seconds that a received doorbell stays out of sight; renewed while it is worked on."""
 
+MET_PAUSE = 0.02
+"""Seconds before the next look after one that won nothing of what was there: others are at it, and a look costs a request."""
+
 
 class DispatcherLoop:
     """Runs one region's dispatcher until it is stopped."""
@@ -107,6 +110,8 @@ class DispatcherLoop:
             if won:
                 self._free -= len(won)
                 self._spawn(self._apply(won))
+            elif more:
+                await asyncio.sleep(MET_PAUSE)
 
     async def _apply(self, claimed: list[Claimed]) -> None:
         """Bring the specifications of one look's claims, then apply each on its own."""

@@ -1,0 +1,104 @@
+"""In which order a worker tries to claim what is ready, so that many workers seldom meet. A meeting is a refused write, which costs as much
+as one that succeeds.
+
+Workers don't know of each other. Alone, a worker takes the list as it stands. Once it has met another one it deals the entries into lanes,
+by the random part of the job's id, as the other one does. A lane in which it is met it leaves to the other from then on; the one that was
+faster keeps it. So after a few meetings every lane has one worker, and nobody had to say so. Each takes its lanes best entry first,
+so that the order of the list holds but for what the workers are claiming at the same time anyway.
+
+A lane is claimed in growing steps: who loses its first entry lets the rest be, and has lost one claim instead of a whole window of them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from shared.jobs.model import ReadyEntry
+
+LANES = 16
+"""Enough for eight workers to have two each, and few enough that a lane of a window holds what one of them can take."""
+STEP = 4
+"""How much larger each step into a lane is than the one before: 1, 4, 16, 64. Sixty-four jobs take four round trips instead of one."""
+FORGET = 0.1
+"""How likely a look without any meeting is to try a lane again that was left to another worker: it may have gone."""
+_REMEMBERED = 4096
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lane:
+    """Entries in the order of the list, tried one after the other."""
+
+    number: int
+    entries: list[ReadyEntry]
+
+
+class Rivals:
+    """What one worker has learnt of the others from its own claims."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._alone = True
+        self._theirs: dict[int, None] = {}
+        self._won: dict[str, int] = {}
+
+    def window(self, limit: int) -> int:
+        """How many entries to look at in order to claim `limit` of them. Alone, a worker looks at no more than it takes."""
+        return limit if self._alone else limit * LANES
+
+    def fresh(self, entries: Sequence[ReadyEntry]) -> list[ReadyEntry]:
+        """The entries without those that we have claimed ourselves: the index lags behind the table by some milliseconds."""
+        return [entry for entry in entries if self._won.get(entry.job_id) != entry.fence]
+
+    def lanes(self, entries: Sequence[ReadyEntry]) -> list[Lane]:
+        """What is to be tried, in order: our lanes, the one with the best entry first.
+
+        Where nothing is in them, the others' lanes, the one first that was left to them the longest time ago.
+        """
+        if self._alone:
+            return [Lane(number=0, entries=list(entries))]
+        dealt: dict[int, list[ReadyEntry]] = {}
+        for entry in entries:
+            dealt.setdefault(_lot(entry.job_id) % LANES, []).append(entry)
+        ours = [number for number in dealt if number not in self._theirs]
+        chosen = ours or [number for number in self._theirs if number in dealt]
+        return [Lane(number=number, entries=dealt[number]) for number in chosen]
+
+    def won(self, entry: ReadyEntry) -> None:
+        """A claim was won: with that fence the job will never be there to be claimed again."""
+        self._won[entry.job_id] = entry.fence
+        if len(self._won) > _REMEMBERED:
+            del self._won[next(iter(self._won))]
+
+    def met(self, lane: Lane) -> None:
+        """Another worker was met in a lane: there are several of us, and that lane is its."""
+        if self._alone:
+            self._alone = False
+            return
+        self._theirs.pop(lane.number, None)
+        self._theirs[lane.number] = None
+
+    def quiet(self) -> None:
+        """A look met nobody. Now and then that is a reason to think that there are fewer of us than there were."""
+        if self._alone or self._chance.random() >= FORGET:
+            return
+        if self._theirs:
+            del self._theirs[next(iter(self._theirs))]
+        else:
+            self._alone = True
+
+
+def steps(entries: Sequence[ReadyEntry], limit: int) -> Iterator[Sequence[ReadyEntry]]:
+    """Entries in steps of 1, 4, 16 and so on, `limit` in all."""
+    start, size = 0, 1
+    end = min(len(entries), limit)
+    while start < end:
+        yield entries[start : min(start + size, end)]
+        start += size
+        size *= STEP
+
+
+def _lot(job_id: str) -> int:
+    """A number from the random part of a job's id, other digits of it than those that choose its shard."""
+    return int(job_id[-8:-4], 16)

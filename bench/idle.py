@@ -10,11 +10,16 @@ from __future__ import annotations
 
 import asyncio
 
-from bench import wiring
 from bench.figures import Figure, Options
-from bench.stage import REGION, fleet, stage
+from bench.stage import REGION, Fleet, Stage, fleet, stage
 from bench.wire import aws_operation, wire
 from shared.clusters import client
+from shared.jobs.sweeping import Sweeper
+from shared.spot_prices import FileSpotPrices
+from workers.dispatcher import build as dispatcher
+from workers.observer import build as observer
+from workers.observer.loop import ObserverLoop
+from workers.sweeper.loop import SweeperLoop
 
 FASTER = 60.0
 DAY = 86_400.0
@@ -32,9 +37,9 @@ async def run(options: Options) -> list[Figure]:
     ):
         stop = asyncio.Event()
         loops = [
-            await wiring.dispatcher(found, api),
-            wiring.observer(found, api, faster=FASTER),
-            wiring.sweeper(found, place, faster=FASTER),
+            await dispatcher.build(found.core, found.clients.sqs, api, region=REGION, owner="bench"),
+            _faster(observer.build(found.core, api, region=REGION)),
+            _sweeper(found, place),
         ]
         async with asyncio.TaskGroup() as group:
             for loop in loops:
@@ -47,3 +52,17 @@ async def run(options: Options) -> list[Figure]:
             stop.set()
         note = f"{seconds * FASTER / 3600:.2g} h in {seconds:.0f} s: every interval a {FASTER:.0f}th of its default; extrapolated to a day"
         return [Figure(name="DynamoDB requests, idle", value=value, bound=3000, unit="a region and day", note=note, details=details)]
+
+
+def _faster(loop: ObserverLoop) -> ObserverLoop:
+    """No setting shortens these intervals; the loop is told by hand."""
+    loop._resync_seconds /= FASTER
+    loop._report_seconds /= FASTER
+    return loop
+
+
+def _sweeper(found: Fleet, place: Stage) -> SweeperLoop:
+    core, settings = found.core, found.settings
+    prices = FileSpotPrices(place.scratch / "no-prices.json")
+    engine = Sweeper(store=core.store, changes=core.changes, doorbell=core.doorbell, prices=prices, clock=core.clock, lease=settings.lease)
+    return SweeperLoop(sweeper=engine, regions=settings.regions, clock=core.clock, idle_seconds=settings.sweep_seconds / FASTER)

@@ -18,7 +18,6 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from bench import wiring
 from bench.figures import Figure, Options
 from bench.filling import heads, specification
 from bench.floor import Floor
@@ -35,6 +34,7 @@ from shared.queues.doorbell import READY
 from shared.store import items
 from shared.store.cluster_reports import ClusterReports
 from shared.store.counters import Counters
+from workers.dispatcher.build import build
 
 ROUNDS = 60
 WARM = 5
@@ -57,7 +57,7 @@ async def run(options: Options) -> list[Figure]:
             "floor": lambda: floor.run(waiting=True),
             "floor without waiting": lambda: floor.run(waiting=False),
         }
-        loop = await wiring.dispatcher(ours, api)
+        loop = await build(ours.core, ours.clients.sqs, api, region=REGION, owner="bench")
         stop = asyncio.Event()
         running = asyncio.create_task(loop.run(stop))
         times: dict[str, list[float]] = {name: [] for name in measures}

@@ -14,7 +14,6 @@ import statistics
 import time
 from collections.abc import Awaitable, Callable
 
-from bench import wiring
 from bench.figures import Figure, Options
 from bench.filling import fill, heads
 from bench.floor import Floor
@@ -22,6 +21,7 @@ from bench.noticing import Noticing
 from bench.stage import REGION, Fleet, fleet, stage
 from shared.clusters import client
 from shared.clusters.api import KubernetesApi
+from workers.dispatcher.build import build
 
 JOBS = 300
 ROUNDS = 7
@@ -75,7 +75,7 @@ def _figure(speeds: list[dict[str, float]], busy: dict[str, list[float]], jobs: 
 
 
 async def _by_dispatcher(found: Fleet, api: KubernetesApi, seen: Noticing, jobs: int) -> float:
-    loop = await wiring.dispatcher(found, api)
+    loop = await build(found.core, found.clients.sqs, api, region=REGION, owner="bench")
     stop = asyncio.Event()
     released = seen.after("PATCH", jobs)
     began = time.perf_counter()

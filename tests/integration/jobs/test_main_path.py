@@ -135,3 +135,14 @@ async def test_what_supports_a_job_lives_and_dies_with_it(region):
     assert found["metadata"]["ownerReferences"][0]["kind"] == "Job"
     left = await region.api.request("GET", "/api/v1/namespaces/gco-jobs/services")
     assert left["items"] == []
+
+
+async def test_the_log_of_every_job_is_kept_however_short_it_is(region):
+    """The feed of pods may tell later than that of Jobs that something has run."""
+    await region.dispatcher()
+    await region.observer()
+
+    heads = [await region.submit(manifest=job(f"short-{number}", duration=0)) for number in range(30)]
+    done = [await region.until(head.id, State.SUCCEEDED, seconds=40) for head in heads]
+
+    assert {head.message for head in done} == {"logs kept: 1 container"}

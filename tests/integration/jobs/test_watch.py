@@ -1,6 +1,7 @@
 """Watches that break in every way: list again, miss nothing."""
 
 import asyncio
+from collections import Counter
 
 from shared.jobs.model import EventType
 from shared.jobs.states import State
@@ -10,8 +11,21 @@ from tests.integration.region import job
 JOBS, PODS = "/apis/batch/v1/jobs$", "/api/v1/pods$"
 
 
+def counted_lists(region):
+    """How often each kind is listed from now on: watches go another way."""
+    lists, request = Counter(), region.api.request
+
+    async def noting(method, path, **options):
+        lists[f"{path}$"] += method == "GET"
+        return await request(method, path, **options)
+
+    region.api.request = noting
+    return lists
+
+
 async def test_ends_are_seen_through_watches_that_are_gone_and_watches_that_are_empty(region):
-    """Case 11: the watch answers 410 inside a 200, then 200 with an empty body, again and again."""
+    """Case 11: the watch answers 410 inside a 200, then 200 with an empty body, again and again: after each of them all is listed again."""
+    lists = counted_lists(region)
     for path in (JOBS, PODS):
         for action in ("watch_gone", "watch_empty", "watch_gone", "watch_empty"):
             region.fault(path=path, action=action)
@@ -22,6 +36,7 @@ async def test_ends_are_seen_through_watches_that_are_gone_and_watches_that_are_
     done = await asyncio.gather(*(region.until(head.id, State.SUCCEEDED, State.FAILED) for head in heads))
     await region.until_true(lambda: not region.server.faults.waiting)
 
+    await region.until_true(lambda: min(lists[JOBS], lists[PODS]) >= 5)
     assert [head.state for head in done] == [State.SUCCEEDED, State.FAILED] * 5
     assert all(len(region.starts(head.id)) == 1 for head in heads)
 

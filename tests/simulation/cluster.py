@@ -24,13 +24,22 @@ NODES = (
 )
 
 
-def simulated_cluster(region: str, *, loop: asyncio.AbstractEventLoop, seed: int, pace: Pace) -> SimulatedCluster:
-    """One region's cluster, which the running event loop moves on."""
+def simulated_cluster(region: str, *, loop: asyncio.AbstractEventLoop, seed: int, pace: Pace, kueue_queue: str | None) -> SimulatedCluster:
+    """One region's cluster, which the running event loop moves on. With a queue, Kueue admits two jobs at a time."""
 
     def clock() -> float:
         return EPOCH.timestamp() + loop.time()
 
-    cluster = SimulatedCluster(name=region, region=region, nodes=NODES, clock=clock, seed=seed, pace=pace, namespaces=(NAMESPACE,))
+    cluster = SimulatedCluster(
+        name=region,
+        region=region,
+        nodes=NODES,
+        clock=clock,
+        seed=seed,
+        pace=pace,
+        namespaces=(NAMESPACE,),
+        queues={kueue_queue: {"cpu": "2"}} if kueue_queue else None,
+    )
     Driver(cluster, clock=clock)
     return cluster
 

@@ -87,6 +87,8 @@ class TableInvariants:
             uid = self.executions[head.id].setdefault(head.execution, head.object.uid)
             if uid != head.object.uid:
                 raise Broken("an execution has one committed object", f"{head.id}/{head.execution}: {uid}, {head.object.uid}")
+        if head.state is State.CLAIMED and before.state is State.QUEUED and head.fence <= before.fence:
+            raise Broken("the fence grows with every claim", f"{head.id}: {before.fence} -> {head.fence}")
         if head.state is State.PENDING and before.state is State.CLAIMED and head.fence != before.fence:
             raise Broken("a commit carries the fence of its claim", where)
 

@@ -30,7 +30,6 @@ class Plan:
     cancel_at: float | None = None
     delete_at: float | None = None
     job_id: str | None = None
-    cancel_accepted: bool = False
     stranger_uid: str | None = None
     endless: bool = False
 
@@ -180,10 +179,16 @@ def _manifest(name: str, steering: Mapping[str, str], spec: Mapping[str, Any]) -
             "backoffLimit": 0,
             **spec,
             "template": {
-                "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "python:3.12", "command": ["true"]}]},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [{"name": "main", "image": "python:3.12", "command": ["true"], "resources": _ONE_CPU}],
+                },
             },
         },
     }
+
+
+_ONE_CPU = {"requests": {"cpu": "1"}}
 
 
 def _service(name: str) -> dict[str, Any]:

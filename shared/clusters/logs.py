@@ -15,7 +15,7 @@ from shared.clusters import names
 from shared.clusters.api import KubernetesApi
 from shared.clusters.kept_logs import KeptLog, KeptLogs, LostLog, Objects, log_key, read_kept, write_index
 from shared.clusters.kinds import POD
-from shared.clusters.pods import ContainerView, PodIndex, PodView, pod_view
+from shared.clusters.pods import ENDED_PHASES, ContainerView, PodIndex, PodView, pod_view
 from shared.errors import FleetError
 from shared.jobs.model import Head
 
@@ -25,6 +25,8 @@ CONCURRENCY: Final = 8
 KEEP_SECONDS: Final = 10.0
 INDEX_SECONDS: Final = 1.5
 """What is left of the time for writing the index."""
+FEED_SECONDS: Final = 0.5
+"""How long the feed of pods may be behind that of Jobs before the pods are asked for."""
 KEPT_BYTES: Final = 16 * 1024 * 1024
 READ_BYTES: Final = 256 * 1024 * 1024
 """What is read of one log at the most to find its end. A kubelet keeps files of 10 MiB unless it was told otherwise."""
@@ -104,13 +106,27 @@ class ClusterLogs:
     async def _pods_of(self, head: Head) -> Sequence[PodView]:
         if head.object is None:
             return ()
-        known = self._pods.of(head.object.uid) if self._pods is not None else ()
+        known = await self._known(head.object.uid)
         if known:
             return known
         selector = f"{names.JOB_ID}={head.id},batch.kubernetes.io/job-name={head.object.name}"
         answer = await self._api.request("GET", POD.path(head.namespace), query={"labelSelector": selector})
         views = [view for pod in answer.get("items") or () if (view := pod_view(pod)) is not None]
         return [view for view in views if view.job_uid == head.object.uid]
+
+    async def _known(self, job_uid: str) -> Sequence[PodView]:
+        """The pods of a Job that has ended as the feed tells them, once it tells that they have ended, too.
+
+        Jobs and pods are told by two feeds, and that of pods may be behind. It is waited for, for a moment; nothing where it doesn't come.
+        """
+        if self._pods is None:
+            return ()
+        until = asyncio.get_running_loop().time() + FEED_SECONDS
+        while not (pods := self._pods.of(job_uid)) or not all(pod.phase in ENDED_PHASES for pod in pods):
+            if asyncio.get_running_loop().time() >= until:
+                return ()
+            await asyncio.sleep(FEED_SECONDS / 20)
+        return pods
 
     async def _keep_all(
         self, head: Head, wanted: Sequence[tuple[PodView, ContainerView]], until: float

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import aclosing
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,7 @@ from shared.clusters.feeds import job_feed, pod_feed
 from shared.clusters.kept_logs import read_kept
 from shared.clusters.kinds import POD
 from shared.clusters.logs import ClusterLogs
-from shared.clusters.pods import PodIndex
+from shared.clusters.pods import ContainerView, PodIndex
 from tests.integration.clusters.builders import AT, JOB_ID, NAMESPACE, MemoryObjects, bundle, collect, ended, head, runs, until
 from workers.local.cluster import Fault
 
@@ -55,6 +56,28 @@ async def test_pods_that_are_not_known_are_listed(cluster, api, counting, object
     assert await ClusterLogs(api, objects).keep(head(made)) == "logs kept: 1 container"
     assert counting.requests == ["GET pods", "GET log"]
     assert (await read_kept(objects, JOB_ID, 1)).containers[0].exit_code == 3
+
+
+async def test_a_feed_of_pods_that_is_behind_is_not_believed(cluster, api, counting, objects):
+    made = await run(cluster, api)
+    index = await pods_of(api)
+    (ended_pod,) = index.of(made.uid)
+    behind = PodIndex()
+    behind.put(replace(ended_pod, phase="Pending", containers=(ContainerView(name="main", started=False),)))
+    counting.requests.clear()
+    assert await ClusterLogs(api, objects, pods=behind).keep(head(made)) == "logs kept: 1 container"
+    assert counting.requests == ["GET pods", "GET log"]
+
+
+async def test_a_feed_of_pods_is_waited_for(cluster, api, counting, objects):
+    made = await run(cluster, api)
+    index = await pods_of(api)
+    (ended_pod,) = index.of(made.uid)
+    late = PodIndex()
+    asyncio.get_running_loop().call_later(0.1, late.put, ended_pod)
+    counting.requests.clear()
+    assert await ClusterLogs(api, objects, pods=late).keep(head(made)) == "logs kept: 1 container"
+    assert counting.requests == ["GET log"]
 
 
 async def test_of_a_long_log_the_end_is_kept(cluster, api, objects):

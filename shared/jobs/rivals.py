@@ -3,8 +3,8 @@ as one that succeeds.
 
 Workers don't know of each other. Alone, a worker takes the list as it stands. Once it has met another one it deals the entries into lanes,
 by the random part of the job's id, as the other one does. A lane in which it is met it leaves to the other from then on; the one that was
-faster keeps it. So after a few meetings every lane has one worker, and nobody had to say so. Each takes its lanes best entry first,
-so that the order of the list holds but for what the workers are claiming at the same time anyway.
+faster keeps it. So after a few meetings every lane has one worker, and nobody had to say so. Lanes are dealt anew for each priority, so
+that a higher one always goes first; among equals the order of the list holds but for what the workers claim at the same time anyway.
 
 A lane is claimed in growing steps: who loses its first entry lets the rest be, and has lost one claim instead of a whole window of them.
 """
@@ -12,8 +12,9 @@ A lane is claimed in growing steps: who loses its first entry lets the rest be, 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from shared.jobs.model import ReadyEntry
 
@@ -42,6 +43,7 @@ class Rivals:
         self._alone = True
         self._theirs: dict[int, None] = {}
         self._won: dict[str, int] = {}
+        self._passed: set[str] = set()
 
     def window(self, limit: int) -> int:
         """How many entries to look at in order to claim `limit` of them. Alone, a worker looks at no more than it takes."""
@@ -52,18 +54,29 @@ class Rivals:
         return [entry for entry in entries if self._won.get(entry.job_id) != entry.fence]
 
     def lanes(self, entries: Sequence[ReadyEntry]) -> list[Lane]:
-        """What is to be tried, in order: our lanes, the one with the best entry first.
+        """What is to be tried, in order: the highest priority first, and of each priority our lanes, the one with the best entry first.
 
-        Where nothing is in them, the others' lanes, the one first that was left to them the longest time ago.
+        An entry in another's lane is passed over once. Where it is still there at the next look, and what we would take instead has a
+        lower priority, it is ours to try. Where nothing is in our lanes, the others' are tried, the one first that was left to them
+        the longest time ago.
         """
         if self._alone:
             return [Lane(number=0, entries=list(entries))]
-        dealt: dict[int, list[ReadyEntry]] = {}
-        for entry in entries:
-            dealt.setdefault(_lot(entry.job_id) % LANES, []).append(entry)
-        ours = [number for number in dealt if number not in self._theirs]
-        chosen = ours or [number for number in self._theirs if number in dealt]
-        return [Lane(number=number, entries=dealt[number]) for number in chosen]
+        passed, self._passed = self._passed, set()
+        ours: list[Lane] = []
+        theirs: list[Lane] = []
+        for priority, band in groupby(entries, key=lambda entry: entry.priority):
+            for lane in _deal(band):
+                if lane.number not in self._theirs:
+                    ours.append(lane)
+                    continue
+                theirs.append(lane)
+                if priority > entries[-1].priority:
+                    left = [entry for entry in lane.entries if entry.job_id in passed]
+                    ours += [Lane(number=lane.number, entries=left)] if left else []
+                    self._passed.update(entry.job_id for entry in lane.entries)
+        longest_ago = list(self._theirs)
+        return ours or sorted(theirs, key=lambda lane: (-lane.entries[0].priority, longest_ago.index(lane.number)))
 
     def won(self, entry: ReadyEntry) -> None:
         """A claim was won: with that fence the job will never be there to be claimed again."""
@@ -97,6 +110,14 @@ def steps(entries: Sequence[ReadyEntry], limit: int) -> Iterator[Sequence[ReadyE
         yield entries[start : min(start + size, end)]
         start += size
         size *= STEP
+
+
+def _deal(band: Iterable[ReadyEntry]) -> list[Lane]:
+    """Entries of one priority in their lanes, the lane with the best entry first."""
+    dealt: dict[int, list[ReadyEntry]] = {}
+    for entry in band:
+        dealt.setdefault(_lot(entry.job_id) % LANES, []).append(entry)
+    return [Lane(number=number, entries=entries) for number, entries in dealt.items()]
 
 
 def _lot(job_id: str) -> int:

@@ -7,12 +7,17 @@ from shared.jobs.model import ReadyEntry
 from shared.jobs.rivals import LANES, Rivals, steps
 
 
-def entries(count: int, *, fence: int = 0) -> list[ReadyEntry]:
-    """The ready list of one region, best first."""
-    chance = random.Random(7)
+def entries(count: int, *, fence: int = 0, priority: int = 0) -> list[ReadyEntry]:
+    """Jobs of one priority in the ready list of one region, best first."""
+    chance = random.Random(7 + priority)
     return [
         ReadyEntry(
-            job_id=str(UUID(int=chance.getrandbits(128))), region="us-east-1", namespace="gco-jobs", fence=fence, priority=0, order=""
+            job_id=str(UUID(int=chance.getrandbits(128))),
+            region="us-east-1",
+            namespace="gco-jobs",
+            fence=fence,
+            priority=priority,
+            order="",
         )
         for _ in range(count)
     ]
@@ -117,3 +122,26 @@ def test_steps_grow_from_one_entry_and_end_at_the_limit():
     assert [len(step) for step in steps(entries(100), 64)] == [1, 4, 16, 43]
     assert [len(step) for step in steps(entries(3), 64)] == [1, 2]
     assert [len(step) for step in steps(entries(3), 0)] == []
+
+
+def test_a_higher_priority_goes_first_whatever_the_lanes():
+    urgent, plain = entries(200, priority=50), entries(200)
+    found = rivals(meetings=3)
+
+    tried = [entry.priority for lane in found.lanes([*urgent, *plain]) for entry in lane.entries]
+
+    assert tried == sorted(tried, reverse=True)
+
+
+def test_what_another_leaves_lying_is_taken_before_anything_of_lower_priority():
+    plain = entries(1000)
+    found = rivals(meetings=1)
+    left = found.lanes(plain)[0]
+    found.met(left)
+    (urgent,) = [entry for entry in entries(1000, priority=50) if Rivals.lanes(rivals(meetings=1), [entry])[0].number == left.number][:1]
+
+    first = [entry for lane in found.lanes([urgent, *plain]) for entry in lane.entries]
+    second = [entry for lane in found.lanes([urgent, *plain]) for entry in lane.entries]
+
+    assert urgent not in first
+    assert second[0] == urgent

@@ -79,6 +79,7 @@ class Dispatch:
         self._ids = ids
         self._lease = lease
         self._rivals = Rivals(chance)
+        self._seen: set[str] = set()
 
     async def claim(self, limit: int) -> tuple[list[Claimed], bool]:
         """Claim up to `limit` of the best ready jobs; the second value says whether there may be more to claim.
@@ -88,6 +89,7 @@ class Dispatch:
         limit = max(limit, 1)
         window = self._rivals.window(limit)
         found = await self._store.ready(self._region, window)
+        self._seen = {entry.job_id for entry in found}
         entries = self._rivals.fresh(found)
         won: list[Claimed] = []
         tried = 0
@@ -102,6 +104,10 @@ class Dispatch:
         if tried:
             self._rivals.quiet()
         return won, tried < len(entries) or len(found) >= window
+
+    def has_seen(self, job_id: str) -> bool:
+        """Whether a job was in the ready list at the last look, or has been claimed here. If not, the index may have been behind."""
+        return job_id in self._seen or self._rivals.has_won(job_id)
 
     async def _claim_one(self, entry: ReadyEntry) -> Claimed | None:
         loop_time = asyncio.get_running_loop().time()

@@ -84,6 +84,10 @@ class Rivals:
         if len(self._won) > _REMEMBERED:
             del self._won[next(iter(self._won))]
 
+    def has_won(self, job_id: str) -> bool:
+        """Whether a job was claimed here, as far as is remembered."""
+        return job_id in self._won
+
     def met(self, lane: Lane) -> None:
         """Another worker was met in a lane: there are several of us, and that lane is its."""
         if self._alone:

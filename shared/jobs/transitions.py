@@ -24,7 +24,7 @@ from shared.jobs.model import (
 from shared.jobs.schedule import first_ring
 from shared.jobs.states import State
 
-STOP_RETRY = timedelta(seconds=30)
+STOP_RETRY = timedelta(seconds=10)
 """How long a stop may go unconfirmed before the sweeper has it tried again."""
 
 

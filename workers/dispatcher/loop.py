@@ -26,6 +26,9 @@ from workers.process import until_stopped
 
 log = structlog.get_logger()
 
+ECHO_SECONDS = 1.0
+"""A bell may be answered before the index shows its job: DynamoDB's indexes follow the table, most often within milliseconds. Where a look
+did not find the job that a bell named, another follows after this long."""
 VISIBILITY = 60
 """Seconds that a received doorbell stays out of sight; renewed while it is worked on."""
 
@@ -178,6 +181,9 @@ class DispatcherLoop:
         self._look.set()
         async with kept_alive(self._queue, ready, visibility=self._visibility):
             await looked
+        named = (ring.job_id for message in ready if (ring := parse(message)) is not None)
+        if not all(self._dispatch.has_seen(job_id) for job_id in named):
+            asyncio.get_running_loop().call_later(ECHO_SECONDS, self._look.set)
         await self._delete(ready)
 
     async def _handle(self, message: Message, answer: Coroutine[Any, Any, None]) -> None:

@@ -43,9 +43,7 @@ class Answer:
 
 
 class Bench:
-    def __init__(
-        self, *, nodes: list[NodeShape] | str = "2xm5.4xlarge", seed: int = 7, pace: Pace | None = None, **options: Any
-    ) -> None:
+    def __init__(self, *, nodes: list[NodeShape] | str = "2xm5.4xlarge", seed: int = 7, pace: Pace | None = None, **options: Any) -> None:
         self.now = BEGINNING
         shapes = parse_shapes(nodes) if isinstance(nodes, str) else nodes
         self.cluster = SimulatedCluster(

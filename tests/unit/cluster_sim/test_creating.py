@@ -178,9 +178,7 @@ def test_secrets_encode_their_plain_strings(bench):
 
 
 def test_services_get_an_address_and_claims_are_bound(bench):
-    service = bench.post(
-        "/api/v1/namespaces/default/services", {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}
-    ).json
+    service = bench.post("/api/v1/namespaces/default/services", {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}).json
     claim = bench.post("/api/v1/namespaces/default/persistentvolumeclaims", {"metadata": {"name": "c"}, "spec": {}}).json
 
     assert service["spec"]["clusterIP"].startswith("10.100.")

@@ -4,10 +4,7 @@ from tests.unit.cluster_sim.harness import CONFIG_MAPS, JOBS, PODS, Bench, confi
 
 
 def owned_by(bench: Bench, *names: str, **more) -> list[dict]:
-    return [
-        {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": bench.job(name)["metadata"]["uid"], **more}
-        for name in names
-    ]
+    return [{"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": bench.job(name)["metadata"]["uid"], **more} for name in names]
 
 
 def test_a_deleted_object_is_gone_and_the_answer_says_which(bench):

@@ -34,9 +34,7 @@ def run(main) -> None:
 
 
 def cluster_on(loop: VirtualLoop) -> SimulatedCluster:
-    return SimulatedCluster(
-        name="a", region="eu-west-1", nodes=[NodeShape(name="n")], clock=lambda: 1_800_000_000 + loop.time(), seed=1
-    )
+    return SimulatedCluster(name="a", region="eu-west-1", nodes=[NodeShape(name="n")], clock=lambda: 1_800_000_000 + loop.time(), seed=1)
 
 
 def test_a_job_runs_and_is_watched_under_virtual_time():

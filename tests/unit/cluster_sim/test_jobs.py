@@ -177,9 +177,7 @@ def test_a_job_fails_beyond_its_limit_and_only_after_its_last_pod(bench):
     failed = bench.job("train")
     assert conditions(failed) == {"FailureTarget": "BackoffLimitExceeded", "Failed": "BackoffLimitExceeded"}
     assert "completionTime" not in failed["status"]
-    assert all(
-        not event["object"]["status"].get("active") for event in events(watch) if "Failed" in conditions(event["object"])
-    )
+    assert all(not event["object"]["status"].get("active") for event in events(watch) if "Failed" in conditions(event["object"]))
     reasons = [event["reason"] for event in bench.get("/api/v1/events", fieldSelector="involvedObject.name=train").items]
     assert reasons[-1] == "BackoffLimitExceeded"
 
@@ -271,9 +269,7 @@ def test_the_story_of_a_job_is_told_in_events(bench):
     bench.start("train")
     bench.run(2)
 
-    told = [
-        (event["involvedObject"]["kind"], event["reason"]) for event in bench.get("/api/v1/namespaces/default/events").items
-    ]
+    told = [(event["involvedObject"]["kind"], event["reason"]) for event in bench.get("/api/v1/namespaces/default/events").items]
 
     assert {kind_reason for kind_reason in told if kind_reason[0] == "Job"} == {
         ("Job", "SuccessfulCreate"),

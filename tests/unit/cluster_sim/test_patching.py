@@ -9,9 +9,7 @@ def suspended(bench: Bench) -> dict:
 
 
 def test_a_merge_patch_changes_and_removes(bench, suspended):
-    patched = bench.patch(
-        f"{JOBS}/train", {"metadata": {"annotations": {"a": None, "b": "2"}}, "spec": {"suspend": False}}
-    ).json
+    patched = bench.patch(f"{JOBS}/train", {"metadata": {"annotations": {"a": None, "b": "2"}}, "spec": {"suspend": False}}).json
 
     assert patched["metadata"]["annotations"] == {"b": "2"}
     assert patched["spec"]["suspend"] is False
@@ -31,18 +29,13 @@ def test_a_patch_with_the_uid_of_another_object_is_a_conflict(bench, suspended):
     assert answer.refusal == (409, "Conflict")
     assert "Precondition failed: UID" in answer.json["message"]
     assert bench.job("train")["spec"]["suspend"] is True
-    assert (
-        bench.patch(f"{JOBS}/train", {"metadata": {"uid": suspended["metadata"]["uid"]}, "spec": {"suspend": False}}).status
-        == 200
-    )
+    assert bench.patch(f"{JOBS}/train", {"metadata": {"uid": suspended["metadata"]["uid"]}, "spec": {"suspend": False}}).status == 200
 
 
 def test_a_patch_with_an_old_version_is_a_conflict(bench, suspended):
     bench.patch(f"{JOBS}/train", {"metadata": {"labels": {"x": "y"}}})
 
-    answer = bench.patch(
-        f"{JOBS}/train", {"metadata": {"resourceVersion": suspended["metadata"]["resourceVersion"], "labels": {}}}
-    )
+    answer = bench.patch(f"{JOBS}/train", {"metadata": {"resourceVersion": suspended["metadata"]["resourceVersion"], "labels": {}}})
 
     assert answer.refusal == (409, "Conflict")
 
@@ -78,9 +71,7 @@ def test_a_strategic_merge_patch_merges_lists_by_name(bench, suspended):
     tolerations = [{"key": "gpu", "operator": "Exists"}]
     body = {
         "spec": {
-            "template": {
-                "spec": {"containers": [{"name": "main", "resources": {"limits": {"cpu": "2"}}}], "tolerations": tolerations}
-            }
+            "template": {"spec": {"containers": [{"name": "main", "resources": {"limits": {"cpu": "2"}}}], "tolerations": tolerations}}
         }
     }
 

@@ -15,8 +15,7 @@ from workers.local.cluster import Stream
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 300) | st.text("ab/:.-~0 é", max_size=6),
     lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["name", "spec", "metadata", "uid", "x"]), inner, max_size=3)
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["name", "spec", "metadata", "uid", "x"]), inner, max_size=3)
     ),
     max_leaves=6,
 )

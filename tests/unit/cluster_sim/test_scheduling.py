@@ -55,9 +55,7 @@ def test_a_taint_that_is_not_tolerated_keeps_pods_off(mixed):
     (pod,) = mixed.pods_of("train")
     (condition,) = pod["status"]["conditions"]
     assert (condition["type"], condition["status"], condition["reason"]) == ("PodScheduled", "False", "Unschedulable")
-    assert condition["message"].startswith(
-        "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint"
-    )
+    assert condition["message"].startswith("0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint")
     warnings = [event for event in mixed.get("/api/v1/events").items if event["type"] == "Warning"]
     assert [event["reason"] for event in warnings] == ["FailedScheduling"]
 

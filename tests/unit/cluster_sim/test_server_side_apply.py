@@ -42,9 +42,7 @@ def test_another_value_for_a_field_of_another_is_a_conflict_unless_forced(bench)
     answer = apply(bench, config_map("values", data={"a": "2"}), "other")
 
     assert answer.refusal == (409, "Conflict")
-    assert answer.json["details"]["causes"] == [
-        {"reason": "FieldManagerConflict", "message": 'conflict with "fleet"', "field": ".data.a"}
-    ]
+    assert answer.json["details"]["causes"] == [{"reason": "FieldManagerConflict", "message": 'conflict with "fleet"', "field": ".data.a"}]
     forced = apply(bench, config_map("values", data={"a": "2"}), "other", force="true").json
     assert forced["data"] == {"a": "2"}
     assert [entry["manager"] for entry in forced["metadata"]["managedFields"]] == ["other"]

@@ -30,9 +30,7 @@ class Soak:
         )
         labels = random.choice([{}, {"kueue.x-k8s.io/queue-name": "team"}])
         spec = random.choice([{}, {"parallelism": 3, "completions": 5}, {"completions": 3, "completionMode": "Indexed"}])
-        more = random.choice(
-            [{}, {"suspend": True}, {"ttlSecondsAfterFinished": 3}, {"activeDeadlineSeconds": 2}, {"backoffLimit": 0}]
-        )
+        more = random.choice([{}, {"suspend": True}, {"ttlSecondsAfterFinished": 3}, {"activeDeadlineSeconds": 2}, {"backoffLimit": 0}])
         restart = random.choice(["Never", "OnFailure"])
         container = {"resources": {"limits": {"cpu": random.choice(["100m", "1", "3"])}}}
         body = job(f"j{self.count}", labels=labels, steer=steer, restart=restart, container=container, **spec, **more)

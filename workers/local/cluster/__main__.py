@@ -19,15 +19,9 @@ from workers.local.cluster.server import serve
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m workers.local.cluster", description=__doc__)
     parser.add_argument("--region", action="append", required=True, help="a cluster for this region; may be given again")
-    parser.add_argument(
-        "--port", action="append", type=int, default=[], help="the port of the region in the same place; 0: a free one"
-    )
-    parser.add_argument(
-        "--nodes", default="2xg5.12xlarge:spot,2xm5.4xlarge", help="of each cluster, such as 4xg5.xlarge:spot,m5.large"
-    )
-    parser.add_argument(
-        "--namespace", action="append", default=[], help="a namespace that is there from the start; may be given again"
-    )
+    parser.add_argument("--port", action="append", type=int, default=[], help="the port of the region in the same place; 0: a free one")
+    parser.add_argument("--nodes", default="2xg5.12xlarge:spot,2xm5.4xlarge", help="of each cluster, such as 4xg5.xlarge:spot,m5.large")
+    parser.add_argument("--namespace", action="append", default=[], help="a namespace that is there from the start; may be given again")
     parser.add_argument("--kubeconfig", type=Path, help="write a kubeconfig here, with one context for each region")
     parser.add_argument("--seed", type=int, default=0, help="decides uids and the suffixes of names")
     return parser.parse_args(argv)
@@ -37,9 +31,7 @@ async def run(arguments: argparse.Namespace) -> None:
     """Serve until SIGINT or SIGTERM."""
     shapes = parse_shapes(arguments.nodes)
     clusters = [
-        SimulatedCluster(
-            name=region, region=region, nodes=shapes, clock=time.time, seed=arguments.seed, namespaces=arguments.namespace
-        )
+        SimulatedCluster(name=region, region=region, nodes=shapes, clock=time.time, seed=arguments.seed, namespaces=arguments.namespace)
         for region in arguments.region
     ]
     stopped = asyncio.Event()

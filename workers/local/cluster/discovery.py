@@ -73,11 +73,7 @@ def _resources(kind: Kind) -> list[dict[str, Any]]:
             "singularName": "",
             "namespaced": kind.namespaced,
             "kind": _SUBRESOURCE_KINDS.get(subresource, kind.kind),
-            "verbs": ["create"]
-            if subresource == "eviction"
-            else ["get"]
-            if subresource == "log"
-            else ["get", "patch", "update"],
+            "verbs": ["create"] if subresource == "eviction" else ["get"] if subresource == "log" else ["get", "patch", "update"],
         }
         for subresource in kind.subresources
     ]

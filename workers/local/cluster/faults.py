@@ -39,9 +39,7 @@ class Fault(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     method: str = Field(default=".*", description="A regular expression for the whole method.")
-    path: str = Field(
-        default=".*", description="A regular expression that is searched for in the path, the query not among it."
-    )
+    path: str = Field(default=".*", description="A regular expression that is searched for in the path, the query not among it.")
     action: Action = Field(
         default="answer",
         description=(

@@ -23,9 +23,7 @@ class InProcessTransport:
         self._cluster = cluster
         self.faults = faults or Faults()
 
-    async def send(
-        self, method: str, path: str, *, query: Mapping[str, str], headers: Mapping[str, str], body: Any
-    ) -> InProcessAnswer:
+    async def send(self, method: str, path: str, *, query: Mapping[str, str], headers: Mapping[str, str], body: Any) -> InProcessAnswer:
         """Send a request. Raises ConnectionError where a fault breaks the connection."""
         path = unquote(path)
         content = None if body is None else body if isinstance(body, bytes) else to_json(body)

@@ -95,9 +95,7 @@ class JobController:
             self._delete_pods(ledger)
         elif self._is_done(spec, ledger):
             if not holds(status, "SuccessCriteriaMet"):
-                self._add_condition(
-                    status, "SuccessCriteriaMet", "CompletionsReached", "Reached expected number of succeeded pods"
-                )
+                self._add_condition(status, "SuccessCriteriaMet", "CompletionsReached", "Reached expected number of succeeded pods")
             self._delete_pods(ledger)
         else:
             self._set_suspended(job, ledger, status, suspended=suspended)

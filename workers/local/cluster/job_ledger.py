@@ -85,19 +85,12 @@ class Ledger:
 
     def restarts(self) -> int:
         """How often the containers of pods that are still there were started again."""
-        return sum(
-            status["restartCount"]
-            for pod in self.active.values()
-            for status in pod.obj["status"].get("containerStatuses") or ()
-        )
+        return sum(status["restartCount"] for pod in self.active.values() for status in pod.obj["status"].get("containerStatuses") or ())
 
     def ready(self) -> int:
         """How many pods are ready."""
         return sum(
-            any(
-                condition["type"] == "Ready" and condition["status"] == "True"
-                for condition in pod.obj["status"].get("conditions") or ()
-            )
+            any(condition["type"] == "Ready" and condition["status"] == "True" for condition in pod.obj["status"].get("conditions") or ())
             for pod in self.active.values()
         )
 

@@ -43,6 +43,4 @@ def create_pod(world: World, job: Entry, index: int | None) -> Entry:
             }
         ],
     )
-    return world.store.create(
-        world.pods, {"metadata": metadata, "spec": spec, "status": {"phase": "Pending", "qosClass": "BestEffort"}}
-    )
+    return world.store.create(world.pods, {"metadata": metadata, "spec": spec, "status": {"phase": "Pending", "qosClass": "BestEffort"}})

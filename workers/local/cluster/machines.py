@@ -70,9 +70,7 @@ class Machines:
                 },
             },
         )
-        world.record(
-            node, type="Normal", reason="NodeReady", message=f"Node {name} status is now: NodeReady", component="kubelet"
-        )
+        world.record(node, type="Normal", reason="NodeReady", message=f"Node {name} status is now: NodeReady", component="kubelet")
 
     def interrupt(self, name: str, *, reason: str, back_after: float | None) -> None:
         """Take a node away as a spot interruption does. Raises KeyError for a node that isn't there."""

@@ -104,9 +104,7 @@ def ended(pod: Object, *, codes: Sequence[int], started: str, restarts: int, now
         "phase": "Succeeded" if succeeded else "Failed",
         "conditions": _conditions(status.get("conditions") or (), ready, now),
         "containerStatuses": [
-            _container(
-                item, state=_ended_state(code, started, now), ready=False, restarts=restarts, last=old.get("lastState") or {}
-            )
+            _container(item, state=_ended_state(code, started, now), ready=False, restarts=restarts, last=old.get("lastState") or {})
             for item, code, old in zip(pod["spec"]["containers"], codes, before, strict=True)
         ],
     }

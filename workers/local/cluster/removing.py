@@ -96,7 +96,5 @@ def _refuse_precondition(entry: Entry, preconditions: Object) -> None:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}"
         raise conflict(entry.kind, entry.name, why)
     if version and version != str(entry.version):
-        why = (
-            f"Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {entry.version}"
-        )
+        why = f"Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {entry.version}"
         raise conflict(entry.kind, entry.name, why)

@@ -101,9 +101,7 @@ def job_faults(spec: Object) -> Iterator[Cause]:
             message = f'Unsupported value: "{policy}": supported values: "OnFailure", "Never"'
             yield Cause(field=path, message=message, reason=UNSUPPORTED)
     if spec.get("podFailurePolicy") and policy != "Never":
-        yield _invalid(
-            "spec.template.spec.restartPolicy", policy, 'only "Never" is supported when podFailurePolicy is specified'
-        )
+        yield _invalid("spec.template.spec.restartPolicy", policy, 'only "Never" is supported when podFailurePolicy is specified')
     yield from pod_faults(pod, "spec.template.spec")
 
 
@@ -124,9 +122,7 @@ def _container_faults(container: Object, path: str, names: set[str]) -> Iterator
     if not name:
         yield _required(f"{path}.name")
     elif len(name) > 63 or not _DNS_LABEL.fullmatch(name):
-        yield _invalid(
-            f"{path}.name", name, "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-'"
-        )
+        yield _invalid(f"{path}.name", name, "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-'")
     elif name in names:
         yield Cause(field=f"{path}.name", message=f'Duplicate value: "{name}"', reason="FieldValueDuplicate")
     names.add(name or "")

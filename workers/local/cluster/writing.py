@@ -39,9 +39,7 @@ _SERVER_METADATA = (
     "generateName",
 )
 # Kinds whose `metadata.generation` counts the changes of their spec.
-_COUNTED = frozenset(
-    {"Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", "Ingress", "NetworkPolicy"}
-)
+_COUNTED = frozenset({"Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", "Ingress", "NetworkPolicy"})
 
 Query = Mapping[str, str]
 Headers = Mapping[str, str]
@@ -125,9 +123,7 @@ class Writing:
         wanted = obj["metadata"].get("name") or route.name
         if wanted != route.name:
             raise bad_request(f"the name of the object ({wanted}) does not match the name on the URL ({route.name})")
-        return self._change(
-            entry, obj, route.subresource, manager_name(query, headers), sent=len(body or b""), dry=_is_dry(query)
-        )
+        return self._change(entry, obj, route.subresource, manager_name(query, headers), sent=len(body or b""), dry=_is_dry(query))
 
     def patch(self, route: Route, query: Query, headers: Headers, body: bytes | None) -> Response:
         """Change an object in one of the four ways in which a patch can be written."""
@@ -152,9 +148,7 @@ class Writing:
             raise bad_request("the name of the object does not match the name on the URL")
         obj = {key: value for key, value in changed.items() if key not in ("kind", "apiVersion")}
         obj = _decoded(route, query, obj, body)
-        return self._change(
-            entry, obj, route.subresource, manager_name(query, headers), sent=len(body or b""), dry=_is_dry(query)
-        )
+        return self._change(entry, obj, route.subresource, manager_name(query, headers), sent=len(body or b""), dry=_is_dry(query))
 
     def _apply(self, route: Route, query: Query, body: bytes | None) -> Response:
         obj = decode_object(route, body, as_yaml=True)

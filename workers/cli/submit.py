@@ -49,6 +49,11 @@ def submit(
     label: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A label of the job; may be given again.")] = None,
     idempotency_key: Annotated[str | None, typer.Option(help="Submit at most once under this key, however often it is sent.")] = None,
     max_attempts: Annotated[int, typer.Option(min=1, max=100, help="How often the job may be tried.")] = 1,
+    queue_timeout: Annotated[int | None, typer.Option(min=1, metavar="SECONDS", help="Fail if it waits longer to be claimed.")] = None,
+    execution_timeout: Annotated[int | None, typer.Option(min=1, metavar="SECONDS", help="Stop an attempt that runs longer.")] = None,
+    total_timeout: Annotated[int | None, typer.Option(min=1, metavar="SECONDS", help="End it after this long, whatever happens.")] = None,
+    spot_instance_type: Annotated[str | None, typer.Option(metavar="TYPE", help="Run on spot machines of this type only.")] = None,
+    max_spot_price: Annotated[float | None, typer.Option(metavar="USD", help="And only while an hour of it costs no more.")] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Wait for the end; exit code 1 unless every job succeeds.")] = False,
     as_json: AsJson = False,
 ) -> int:
@@ -65,6 +70,11 @@ def submit(
         envelope["labels"] = labels
     if max_attempts > 1:
         envelope["retry"] = {"max_attempts": max_attempts}
+    limits = {"queue_seconds": queue_timeout, "execution_seconds": execution_timeout, "total_seconds": total_timeout}
+    if any(limits.values()):
+        envelope["timeouts"] = {name: seconds for name, seconds in limits.items() if seconds is not None}
+    spot = {"spot_instance_type": spot_instance_type, "max_spot_price": max_spot_price}
+    envelope |= {name: value for name, value in spot.items() if value is not None}
     with FleetClient(api) as client:
         outcomes = _send(client, bundles, envelope, idempotency_key)
         if as_json and not watch:

@@ -54,6 +54,17 @@ def test_everything_that_was_asked_for_is_in_the_request(api: FakeApi, gpufleet:
     ]
 
 
+def test_limits_and_spot_are_in_the_request(api: FakeApi, gpufleet: Run, write: Callable[..., str]) -> None:
+    api.on(*ROUTE, {"job": job()}, status=201)
+    limits = ["--queue-timeout", "60", "--execution-timeout", "600"]
+
+    gpufleet("submit", write(JOB), *limits, "--spot-instance-type", "g5.xlarge", "--max-spot-price", "0.75")
+
+    (body,) = api.bodies()
+    assert body["timeouts"] == {"queue_seconds": 60, "execution_seconds": 600}
+    assert (body["spot_instance_type"], body["max_spot_price"]) == ("g5.xlarge", 0.75)
+
+
 def test_only_what_was_asked_for_is_in_the_request(api: FakeApi, gpufleet: Run, write: Callable[..., str]) -> None:
     api.on(*ROUTE, {"job": job()}, status=201)
 

@@ -171,6 +171,8 @@ class ClusterInvariants:
             return
         uid, job_id, execution = metadata["uid"], annotations[names.JOB_ID], int(annotations[names.EXECUTION])
         self._jobs[uid] = (job_id, execution)
+        if change.old is None:
+            self._trace.step("  cluster", f"created: {metadata['name']} ({uid[:8]})")
         held = obj["spec"].get("suspend") is True
         was_held = change.old is None or change.old.obj["spec"].get("suspend") is True
         if change.type == "DELETED" or held or not was_held:

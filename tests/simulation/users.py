@@ -21,6 +21,7 @@ from tests.simulation.workers import Api, Services
 from tests.simulation.workload import NAMESPACE, Plan, request_of, stranger
 
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
+_MERGE = {"Content-Type": "application/merge-patch+json"}
 Door = tuple[Process, Api]
 
 
@@ -46,6 +47,9 @@ class Users:
         if plan.cancel_at is not None:
             await self._until(plan.cancel_at)
             await self._cancel(plan)
+        if plan.pause_at is not None:
+            await self._until(plan.pause_at)
+            await self._pause(plan)
         if plan.delete_at is not None:
             await self._until(plan.delete_at)
             await self._delete(plan)
@@ -114,6 +118,24 @@ class Users:
                 self._tell(f"kubectl delete job {head.object.name} --cascade={policy}: {found.get('code', 200)}")
             await asyncio.sleep(self._chance.uniform(1.0, 60.0))
 
+    async def _pause(self, plan: Plan) -> None:
+        """Somebody suspends a released object, and finds it suspended when it is to go on; where Kueue admits, that is Kueue's to do."""
+        if self._services.settings.kueue_queue is not None:
+            return
+        while not (head := self._head(plan)).state.terminal:
+            path = f"{JOBS}/{head.object.name}" if head.object else None
+            if path is None or self._kubectl(head, "GET", path).get("spec", {}).get("suspend") is not False:
+                await asyncio.sleep(self._chance.uniform(0.05, 2.0))
+                continue
+            self._kubectl(head, "PATCH", path, body={"spec": {"suspend": True}})
+            self._tell(f"kubectl suspends {path}")
+            await asyncio.sleep(self._chance.uniform(1.0, 100.0))
+            found = self._kubectl(head, "GET", path)
+            if found.get("kind") == "Job" and found["spec"]["suspend"] is not True and not found["metadata"].get("deletionTimestamp"):
+                raise Broken("what was released once is never released again", f"{head.id}: {path}")
+            self._kubectl(head, "PATCH", path, body={"spec": {"suspend": False}})
+            return
+
     def _take_name(self, plan: Plan) -> None:
         """Somebody else makes a Job under the very name that the job's first object will have."""
         head = self._head(plan)
@@ -134,7 +156,7 @@ class Users:
     def _kubectl(self, head: Head, method: str, path: str, query: Mapping[str, str] | None = None, body: Any = None) -> dict[str, Any]:
         """A request that meets no faults."""
         data = json.dumps(body).encode() if body is not None else None
-        answer: Any = self._services.clusters[head.region].request(method, path, query or {}, {}, data)
+        answer: Any = self._services.clusters[head.region].request(method, path, query or {}, _MERGE, data)
         found: dict[str, Any] = json.loads(answer.body)
         return found
 

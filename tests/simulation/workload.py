@@ -29,6 +29,7 @@ class Plan:
     again_at: float | None
     cancel_at: float | None = None
     delete_at: float | None = None
+    pause_at: float | None = None
     job_id: str | None = None
     stranger_uid: str | None = None
     endless: bool = False
@@ -69,6 +70,8 @@ def draw(chance: random.Random, number: int, regions: tuple[str, ...], until: fl
     )
     if name == "cancelled":
         plan.cancel_at = submit_at + chance.choice((0.02, 0.3, 3.0, 30.0, 100.0)) * chance.random()
+    if name == "paused":
+        plan.pause_at = submit_at + chance.choice((1.0, 10.0, 60.0)) * chance.random()
     if name == "deleted":
         plan.delete_at = submit_at + chance.choice((1.0, 10.0, 60.0)) * chance.random()
     return plan
@@ -159,6 +162,7 @@ _KINDS: dict[str, Callable[[random.Random], Kind]] = {
     "total timeout": lambda chance: Kind(steering={"hang": "true"}, options={"timeouts": {"total_seconds": chance.choice((1, 10, 90))}}),
     "queue timeout": lambda chance: Kind(options={"timeouts": {"queue_seconds": chance.choice((1, 10, 90))}}),
     "cancelled": _cancelled,
+    "paused": lambda chance: Kind(steering={"duration": "30"}),
     "deleted": lambda chance: Kind(steering={"hang": "true"}),
     "spot": lambda chance: Kind(options={"max_spot_price": 1.25, "spot_instance_type": SPOT_TYPE}),
     "stranger": lambda chance: Kind(options={"max_spot_price": 1.25, "spot_instance_type": SPOT_TYPE}),

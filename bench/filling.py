@@ -17,10 +17,12 @@ _BATCH = 25
 """Items in one BatchWriteItem; DynamoDB takes no more."""
 
 
-def heads(count: int, *, state: State = State.QUEUED, spread: timedelta = timedelta(milliseconds=10)) -> Iterator[Head]:
-    """Heads of jobs that were submitted one after the other, the last of them now. Their bells are not due for a day."""
+def heads(
+    count: int, *, state: State = State.QUEUED, spread: timedelta = timedelta(milliseconds=10), ago: timedelta = timedelta()
+) -> Iterator[Head]:
+    """Heads of jobs that were submitted one after the other, `spread` apart, the last of them so long ago. No bell is due for a day."""
     ids = RandomIds()
-    now = datetime.now(UTC)
+    now = datetime.now(UTC) - ago
     spec_hash = request().content_hash()
     for number in range(count):
         at = now - spread * (count - number)

@@ -7,8 +7,8 @@ on its own. Every worker is given a listener of its own (a tap), so that the cou
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
@@ -33,10 +33,27 @@ class Counts:
     failures: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
     sent: Counter[str] = field(default_factory=Counter)
     received: Counter[str] = field(default_factory=Counter)
+    open: Counter[str] = field(default_factory=Counter)
+    """Requests by operation that wait for their answer now; long polls among them."""
+    most_open: dict[str, int] = field(default_factory=dict)
+
+    @contextmanager
+    def while_open(self, operation: str) -> Iterator[None]:
+        """A request that waits for its answer within the block."""
+        self.open[operation] += 1
+        self.most_open[operation] = max(self.most_open.get(operation, 0), self.open[operation])
+        try:
+            yield
+        finally:
+            self.open[operation] -= 1
 
     def of(self, service: str, *, without: str | None = None) -> int:
         """Requests to a service, those of one operation left out."""
         return sum(count for (_, name, operation), count in self.requests.items() if name == service and operation != without)
+
+    def of_operation(self, operation: str) -> int:
+        """Requests of one operation."""
+        return sum(count for (_, _, name), count in self.requests.items() if name == operation)
 
     def failed(self, service: str, operation: str, error: str) -> int:
         """Requests of an operation that failed with an error."""
@@ -92,6 +109,10 @@ class Wire:
         service, operation = self._name(request, body)
         self.counts.requests[who, service, operation] += 1
         self.counts.sent[service] += len(body)
+        with self.counts.while_open(operation):
+            return await self._forward(who, service, operation, request, body)
+
+    async def _forward(self, who: str, service: str, operation: str, request: Request, body: bytes) -> web.StreamResponse:
         if self._session is None:
             connector = aiohttp.TCPConnector(limit=0)
             self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False, timeout=aiohttp.ClientTimeout(total=None))

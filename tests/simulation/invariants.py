@@ -175,7 +175,7 @@ class ClusterInvariants:
             self._trace.step("  cluster", f"created: {metadata['name']} ({uid[:8]})")
         held = obj["spec"].get("suspend") is True
         was_held = change.old is None or change.old.obj["spec"].get("suspend") is True
-        if change.type == "DELETED" or held or not was_held:
+        if change.type == "DELETED" or held or not was_held or _ended(obj):
             return
         self._trace.step("  cluster", f"released: {metadata['name']} ({uid[:8]})")
         self._check_release(uid, job_id, execution)

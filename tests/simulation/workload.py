@@ -16,7 +16,7 @@ SPOT_TYPE = "g5.xlarge"
 NAMESPACE = DEFAULT_NAMESPACE
 _FAILING = {"flaky", "doomed"}
 """Kinds that leave an object of a failed execution behind. A Service would then have two owners, and a simulated cluster never ends the
-deletion of the second one in the foreground, where a real one lets go of the owner that waits (garbagecollector.go, attemptToDeleteItem)."""
+deletion of the second one in the foreground; a real one lets go of the owner that waits (garbagecollector.go, attemptToDeleteItem)."""
 _STEER = "simulation.gpufleet.io/"
 
 

@@ -25,6 +25,7 @@ CONCURRENCY: Final = 8
 KEEP_SECONDS: Final = 10.0
 INDEX_SECONDS: Final = 1.5
 """What is left of the time for writing the index."""
+_EXITS_TOLD: Final = 3
 FEED_SECONDS: Final = 0.5
 """How long the feed of pods may be behind that of Jobs before the pods are asked for."""
 KEPT_BYTES: Final = 16 * 1024 * 1024
@@ -101,7 +102,8 @@ class ClusterLogs:
             return f"logs unavailable: {lost[0].why}"
         await write_index(self._objects, await self._index(head, kept, lost))
         note = f"logs kept: {len(kept)} container{'s' if len(kept) > 1 else ''}"
-        return f"{note}, {len(lost)} lost ({lost[0].why})" if lost else note
+        note = f"{note}, {len(lost)} lost ({lost[0].why})" if lost else note
+        return "; ".join([*_exits(pods), note])
 
     async def _pods_of(self, head: Head) -> Sequence[PodView]:
         if head.object is None:
@@ -183,6 +185,17 @@ class ClusterLogs:
             containers=tuple(containers.values()),
             lost=tuple(lost),
         )
+
+
+def _exits(pods: Sequence[PodView]) -> list[str]:
+    """Which containers exited with what, of those that did not exit with 0; three of them are enough for a message."""
+    bad = [
+        f"container {container.name} of pod {pod.name} exited with {container.exit_code}"
+        for pod in pods
+        for container in pod.containers
+        if container.exit_code
+    ]
+    return bad if len(bad) <= _EXITS_TOLD else [*bad[:_EXITS_TOLD], f"{len(bad) - _EXITS_TOLD} more exited so"]
 
 
 def _lost(pod: PodView, container: ContainerView, why: str) -> LostLog:

@@ -36,6 +36,7 @@ class PodView:
     gpus: int = 0
     containers: tuple[ContainerView, ...] = ()
     disrupted: str | None = None
+    unschedulable: str | None = None
     deleting: bool = False
 
     @property
@@ -66,8 +67,17 @@ def pod_view(pod: Mapping[str, Any]) -> PodView | None:
         gpus=gpus_of_pod(spec),
         containers=_containers(spec, status),
         disrupted=disruption(pod),
+        unschedulable=_unschedulable(status),
         deleting=metadata.get("deletionTimestamp") is not None,
     )
+
+
+def _unschedulable(status: Mapping[str, Any]) -> str | None:
+    """Why the scheduler finds no place for a pod, in its own words; None for one that has a place or was not looked at yet."""
+    for one in status.get("conditions") or ():
+        if one.get("type") == "PodScheduled" and one.get("status") == "False" and one.get("reason") == "Unschedulable":
+            return str(one.get("message") or "no node fits")
+    return None
 
 
 def gpus_of_pod(spec: Mapping[str, Any]) -> int:
@@ -165,6 +175,10 @@ class PodIndex:
         """Why a pod of a Job lost its machine, be it gone or not; None where none did."""
         kept = self._jobs.get(job_uid)
         return kept.disrupted if kept else None
+
+    def unschedulable(self, job_uid: str) -> str | None:
+        """Why a pod of a Job finds no place; None where all have one."""
+        return next((pod.unschedulable for pod in self.of(job_uid) if pod.unschedulable is not None), None)
 
     def all(self) -> Iterable[PodView]:
         """Every pod that is there."""

@@ -10,6 +10,9 @@ from shared.jobs.model import Event, EventType, Execution, Head, StopIntent, Wai
 from shared.jobs.schedule import first_ring
 from shared.jobs.states import State, check
 
+MAX_MESSAGE = 1000
+"""Characters of a message; a head is to stay below 4 KB."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
@@ -91,8 +94,7 @@ def end(
         ring_at=None,
         **updates,
     )
-    after = made.after.model_copy(update={"reason": reason, "message": message})
-    return Change(before=head, after=after, events=made.events, ended=current_execution(after) if head.claim else None)
+    return Change(before=head, after=made.after, events=made.events, ended=current_execution(made.after) if head.claim else None)
 
 
 def _ended(head: Head, state: State, at: datetime, reason: str, message: str | None) -> Execution | None:
@@ -114,7 +116,11 @@ def step(
     offset: int = 0,
     **updates: Any,
 ) -> Change:
-    """A change with one event; `offset` counts the events that come before it in the same change."""
+    """A change with one event; `offset` counts the events that come before it in the same change.
+
+    The head tells the reason and message of its newest event: why the job is where it is.
+    """
+    message = message if message is None or len(message) <= MAX_MESSAGE else f"{message[: MAX_MESSAGE - 3]}..."
     target = state or head.state
     check(head.state, target)
     number = head.revision + 1 + offset
@@ -130,7 +136,9 @@ def step(
         reason=reason,
         message=message,
     )
-    after = head.model_copy(update=updates | {"state": target, "revision": number, "stamp": moment.stamp, "updated_at": moment.now})
+    told = {"reason": reason, "message": message}
+    written = {"state": target, "revision": number, "stamp": moment.stamp, "updated_at": moment.now}
+    after = head.model_copy(update=told | updates | written)
     return Change(before=head, after=after, events=(event,))
 
 

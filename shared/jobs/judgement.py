@@ -7,6 +7,7 @@ from enum import StrEnum
 from shared.jobs.model import Head
 from shared.jobs.ports import Observed
 from shared.jobs.states import State
+from shared.jobs.transitions import UNSCHEDULABLE
 
 
 class Verdict(StrEnum):
@@ -27,6 +28,12 @@ class Verdict(StrEnum):
 def is_committed(head: Head, seen: Observed) -> bool:
     """Whether what was seen is the object that the head's execution committed."""
     return head.object is not None and head.object.uid == seen.uid and head.execution == seen.execution
+
+
+def is_placeless(head: Head, seen: Observed) -> bool:
+    """Whether the committed object's pods find no place, and the job does not say so yet."""
+    waits = head.state is State.PENDING and head.stop is None and is_committed(head, seen)
+    return waits and seen.unschedulable is not None and head.reason != UNSCHEDULABLE
 
 
 def judge_present(head: Head, seen: Observed) -> Verdict:

@@ -190,6 +190,7 @@ class EventType(StrEnum):
     INTERRUPTED = "interrupted"
     NOT_STARTED = "not_started"
     READY = "ready"
+    UNSCHEDULABLE = "unschedulable"
 
 
 class Event(Record):

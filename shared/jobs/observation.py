@@ -19,7 +19,7 @@ from shared.jobs import transitions
 from shared.jobs.change import Change, Moment
 from shared.jobs.changes import Changes
 from shared.jobs.head_cache import HeadCache
-from shared.jobs.judgement import Verdict, is_committed, judge_gone, judge_present
+from shared.jobs.judgement import Verdict, is_committed, is_placeless, judge_gone, judge_present
 from shared.jobs.model import Head, StopIntent
 from shared.jobs.ports import Cluster, JobStore, LogKeeper, Observed, RefusedError, Render
 from shared.jobs.stopping import Stopping
@@ -28,6 +28,8 @@ log = structlog.get_logger()
 
 ADOPTION_GRACE = timedelta(seconds=90)
 """How long an object may stand suspended before the observer asks whose it is: a lease and a half, so that its maker comes first."""
+PLACELESS_AFTER = timedelta(seconds=30)
+"""How long pods may find no place before the job says so."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,6 +87,8 @@ class Observation:
         verdict = judge_gone(head, seen) if fact.gone else judge_present(head, seen)
         if fact.gone and verdict is not Verdict.NOTHING:
             await self._stopping.await_pods(head)
+        if verdict is Verdict.NOTHING and is_placeless(head, seen):
+            return await self._tell_placeless(head, seen)
         await self._carry_out(verdict, head, fact)
         return None if seen.is_released or fact.gone else self._grace
 
@@ -102,6 +106,18 @@ class Observation:
             else:
                 facts.append(Fact(seen=_unseen(head), gone=True))
         return facts
+
+    async def _tell_placeless(self, head: Head, seen: Observed) -> timedelta | None:
+        """Once an execution, and not before its pods had a while to find a place: a full cluster is no news."""
+        waited = self._clock.now() - (head.committed_at or head.updated_at)
+        if waited < PLACELESS_AFTER:
+            return PLACELESS_AFTER - waited
+
+        def build(now: Head, moment: Moment) -> Change | None:
+            return transitions.unschedulable(now, seen.unschedulable or "", moment) if is_placeless(now, seen) else None
+
+        self._heads.keep(await self._changes.make(head, build))
+        return None
 
     def _overdue(self, seen: Observed) -> bool:
         return seen.created_at is not None and self._clock.now() - seen.created_at > self._grace
@@ -176,7 +192,8 @@ def transition(verdict: Verdict, head: Head, seen: Observed, moment: Moment) -> 
         case Verdict.FAILED if seen.disrupted is not None:
             return transitions.interrupted(head, seen.disrupted, moment)
         case Verdict.FAILED:
-            return transitions.attempt_failed(head, seen.failed_reason or "failed", seen.failed_message, moment)
+            message = "; ".join(part for part in (seen.failed_message, seen.logs) if part)
+            return transitions.attempt_failed(head, seen.failed_reason or "failed", message, moment)
         case Verdict.NOT_STARTED:
             return transitions.not_started(head, f"{seen.name} was deleted before it was released", moment)
         case Verdict.DELETED:

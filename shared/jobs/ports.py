@@ -34,7 +34,7 @@ class Observed:
     """What a cluster says of one object of this fleet (a batch/v1 Job).
 
     `released` is the text of our annotation: "no", or the time of the release. `ready` counts the pods that run. `disrupted` tells of a
-    pod with the condition DisruptionTarget, `logs` of what was kept of its output.
+    pod with the condition DisruptionTarget, `unschedulable` of why a pod finds no place, `logs` of what was kept of its output.
     """
 
     name: str
@@ -54,6 +54,7 @@ class Observed:
     started_at: datetime | None = None
     finished_at: datetime | None = None
     disrupted: str | None = None
+    unschedulable: str | None = None
     logs: str | None = None
     created_at: datetime | None = None
 

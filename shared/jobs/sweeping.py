@@ -119,14 +119,20 @@ class Sweeper:
     async def _check_price(self, head: Head, now: datetime) -> None:
         """Let a job that waits for a spot price go when the price is under its cap; an unknown price keeps it waiting."""
         assert head.spot is not None
-        price = await self._prices.price(head.region, head.spot.instance_type)
+        kind, cap = head.spot.instance_type, head.spot.max_price
+        price = await self._prices.price(head.region, kind)
         spot = head.spot.model_copy(update={"observed_price": price, "checked_at": now})
         moment = self._changes.moment()
-        if price is not None and price <= head.spot.max_price:
-            message = f"spot price of {head.spot.instance_type} is {price} USD/hour, under the cap of {head.spot.max_price}"
+        if price is not None and price <= cap:
+            message = f"spot price of {kind} is {price} USD/hour, not above the cap of {cap}"
             await self._changes.write(transitions.ready(head, message, moment, spot=spot))
-        else:
-            await self._changes.write(transitions.still_waiting(head, now + SPOT_RECHECK, moment, spot=spot))
+            return
+        known = (
+            f"spot price of {kind} is {price} USD/hour, above the cap of {cap}"
+            if price is not None
+            else f"no spot price of {kind} is known"
+        )
+        await self._changes.write(transitions.still_waiting(head, now + SPOT_RECHECK, f"{known} in {head.region}", moment, spot=spot))
 
 
 class _Bell:

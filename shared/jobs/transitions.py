@@ -24,6 +24,9 @@ from shared.jobs.model import (
 from shared.jobs.schedule import first_ring
 from shared.jobs.states import State
 
+UNSCHEDULABLE = "unschedulable"
+"""The reason of a job whose pods find no place."""
+
 STOP_RETRY = timedelta(seconds=10)
 """How long a stop may go unconfirmed before the sweeper has it tried again."""
 
@@ -68,7 +71,7 @@ def committed(head: Head, placed: ClusterObject, moment: Moment) -> Change:
         apply_failures=0,
         ring_at=None,
     )
-    return Change(before=head, after=made.after, events=(claimed, *made.events))
+    return Change(before=head, after=made.after.model_copy(update={"message": None}), events=(claimed, *made.events))
 
 
 def running(head: Head, started_at: datetime | None, moment: Moment) -> Change:
@@ -76,17 +79,24 @@ def running(head: Head, started_at: datetime | None, moment: Moment) -> Change:
     return step(head, moment, EventType.RUNNING, state=State.RUNNING, started_at=started_at or moment.now)
 
 
+def unschedulable(head: Head, message: str, moment: Moment) -> Change:
+    """The cluster finds no place for a pod; the message says why, in the scheduler's words. The job goes on waiting."""
+    return step(head, moment, EventType.UNSCHEDULABLE, reason=UNSCHEDULABLE, message=message)
+
+
 def succeeded(
     head: Head, finished_at: datetime | None, moment: Moment, *, started_at: datetime | None = None, message: str | None = None
 ) -> Change:
-    """The cluster says that the committed object is complete."""
+    """The cluster says that the committed object is complete. Clusters tell times in whole seconds: no end is before its start."""
+    started = head.started_at or started_at
+    finished = finished_at or moment.now
     return end(
         head,
         moment,
         EventType.SUCCEEDED,
         State.SUCCEEDED,
-        finished_at=finished_at or moment.now,
-        started_at=head.started_at or started_at,
+        finished_at=max(finished, started) if started else finished,
+        started_at=started,
         reason=None,
         message=message,
     )
@@ -228,10 +238,10 @@ def ready(head: Head, message: str, moment: Moment, **updates: Any) -> Change:
     return step(head, moment, EventType.READY, message=message, wait=None, ring_at=first_ring(moment.now), rings=0, **updates)
 
 
-def still_waiting(head: Head, until: datetime, moment: Moment, **updates: Any) -> Change:
-    """The wait goes on. No event: nothing happened to the job."""
+def still_waiting(head: Head, until: datetime, message: str, moment: Moment, **updates: Any) -> Change:
+    """The wait goes on. No event: nothing happened to the job; but its head says why it waits."""
     assert head.wait is not None
-    return silent(head, moment, wait=head.wait.model_copy(update={"until": until}), **updates)
+    return silent(head, moment, wait=head.wait.model_copy(update={"until": until}), message=message, **updates)
 
 
 def rung(head: Head, moment: Moment) -> Change:

@@ -110,11 +110,11 @@ class ObserverLoop:
             match item:
                 case Listed():
                     self._index.replace(item.objects)
-                    for uid in {pod.job_uid for pod in item.objects if pod.disrupted}:
+                    for uid in {pod.job_uid for pod in item.objects if pod.disrupted or pod.unschedulable}:
                         self._again(uid)
                 case Changed():
                     self._index.put(item.object)
-                    if item.object.disrupted:
+                    if item.object.disrupted or item.object.unschedulable:
                         self._again(item.object.job_uid)
                 case Deleted():
                     self._index.remove(item.object)
@@ -140,7 +140,12 @@ class ObserverLoop:
             self._tell(seen)
 
     def _with_pods(self, seen: Observed) -> Observed:
-        return replace(seen, disrupted=self._index.disruption(seen.uid), ready=max(seen.ready, self._index.running(seen.uid)))
+        return replace(
+            seen,
+            disrupted=self._index.disruption(seen.uid),
+            unschedulable=self._index.unschedulable(seen.uid),
+            ready=max(seen.ready, self._index.running(seen.uid)),
+        )
 
     async def _handle(self, fact: Fact) -> timedelta | None:
         pause = await work(self._observation, fact)

@@ -53,9 +53,11 @@ async def test_the_common_job_costs_one_request_where_its_pod_is_known(cluster, 
 async def test_pods_that_are_not_known_are_listed(cluster, api, counting, objects):
     made = await run(cluster, api, exit_code="3")
     counting.requests.clear()
-    assert await ClusterLogs(api, objects).keep(head(made)) == "logs kept: 1 container"
+    note = await ClusterLogs(api, objects).keep(head(made))
+    (kept,) = (await read_kept(objects, JOB_ID, 1)).containers
+    assert note == f"container main of pod {kept.pod} exited with 3; logs kept: 1 container"
     assert counting.requests == ["GET pods", "GET log"]
-    assert (await read_kept(objects, JOB_ID, 1)).containers[0].exit_code == 3
+    assert kept.exit_code == 3
 
 
 async def test_a_feed_of_pods_that_is_behind_is_not_believed(cluster, api, counting, objects):
@@ -122,7 +124,7 @@ async def test_what_an_earlier_try_kept_stays_in_the_index(cluster, api, objects
     first, second = pods.of(made.uid)
     await ClusterLogs(api, objects, pods=pods).keep(head(made))
     await api.request("DELETE", POD.path(NAMESPACE, first.name))
-    assert (await ClusterLogs(api, objects, pods=pods).keep(head(made))).startswith("logs kept: 1 container, 1 lost")
+    assert "logs kept: 1 container, 1 lost" in await ClusterLogs(api, objects, pods=pods).keep(head(made))
     index = await read_kept(objects, JOB_ID, 1)
     assert {one.pod for one in index.containers} == {first.name, second.name}
     assert index.lost == ()

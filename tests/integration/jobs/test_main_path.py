@@ -1,5 +1,8 @@
 """A job from submission to its end, through every loop."""
 
+import asyncio
+from datetime import timedelta
+
 import pytest
 
 from shared.jobs.model import EventType, RetryPolicy, Timeouts
@@ -146,3 +149,31 @@ async def test_the_log_of_every_job_is_kept_however_short_it_is(region):
     done = [await region.until(head.id, State.SUCCEEDED, seconds=40) for head in heads]
 
     assert {head.message for head in done} == {"logs kept: 1 container"}
+
+
+async def test_a_job_that_finds_no_place_says_why_once(region, monkeypatch):
+    monkeypatch.setattr("shared.jobs.observation.PLACELESS_AFTER", timedelta(seconds=0.3))
+    await region.dispatcher()
+    await region.observer()
+    nowhere = job(hang="true")
+    nowhere["spec"]["template"]["spec"]["nodeSelector"] = {"zone": "nowhere"}
+
+    head = await region.submit(manifest=nowhere)
+    async with asyncio.timeout(20):
+        while (found := await region.head(head.id)).reason != "unschedulable":
+            await asyncio.sleep(0.05)
+
+    assert found.state is State.PENDING
+    assert "nodes are available" in found.message
+    assert [event.type for event in await region.events(head.id)].count(EventType.UNSCHEDULABLE) == 1
+
+
+async def test_a_failed_job_tells_the_exit_code_of_its_container(region):
+    await region.dispatcher()
+    await region.observer()
+
+    head = await region.submit(manifest=job(exit_code="42"))
+    done = await region.until(head.id, State.FAILED)
+
+    assert "container main of pod" in done.message
+    assert "exited with 42" in done.message

@@ -160,3 +160,26 @@ def test_ringing_again_tells_no_event_and_backs_off():
     assert first.events == ()
     assert first.after.revision == queued().revision
     assert first.after.ring_at < later.after.ring_at <= NOW + timedelta(hours=1)
+
+
+def test_the_head_says_why_a_job_is_where_it_is_and_no_longer_than_that():
+    waiting = transitions.unschedulable(pending(), "0/3 nodes are available", at()).after
+    after = transitions.running(waiting, None, at()).after
+
+    assert (waiting.state, waiting.reason, waiting.message) == (State.PENDING, "unschedulable", "0/3 nodes are available")
+    assert (after.reason, after.message) == (None, None)
+
+
+def test_no_job_ends_before_it_started():
+    """Clusters tell times in whole seconds, and our own start is told in microseconds."""
+    start = NOW + timedelta(seconds=5, microseconds=300_000)
+
+    after = transitions.succeeded(running(started_at=start), NOW + timedelta(seconds=5), at(6)).after
+
+    assert after.finished_at == start
+
+
+def test_a_message_stays_short_enough_for_a_head():
+    after = transitions.failed(running(), "refused", "x" * 5000, at()).after
+
+    assert len(after.message) == 1000

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import multiprocessing
 import sys
 import time
@@ -85,8 +86,14 @@ def _results(seeds: Iterable[int], sabotaged: str | None, jobs: int) -> Iterator
             yield from map(run, seeds)
         return
     # Spawned, since the emulator has a thread, and a forked child would have only half of it.
-    with multiprocessing.get_context("spawn").Pool(jobs, initializer=sabotage.apply, initargs=(sabotaged,)) as pool:
+    with multiprocessing.get_context("spawn").Pool(jobs, initializer=_prepare, initargs=(sabotaged,)) as pool:
         yield from pool.imap_unordered(run, seeds, chunksize=4)
+
+
+def _prepare(sabotaged: str | None) -> None:
+    """Make a process ready: what has been imported by now never needs to be looked at again by the collection after each run."""
+    sabotage.apply(sabotaged)
+    gc.freeze()
 
 
 def _tell(result: Result, *, whole: bool) -> None:

@@ -29,7 +29,7 @@ log = structlog.get_logger()
 ECHO_SECONDS = 1.0
 """A bell may be answered before the index shows its job: DynamoDB's indexes follow the table, most often within milliseconds. Where a look
 did not find the job that a bell named, another follows after this long."""
-VISIBILITY = 60
+VISIBILITY = 30
 """Seconds that a received doorbell stays out of sight; renewed while it is worked on."""
 
 MET_PAUSE = 0.02

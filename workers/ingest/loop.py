@@ -13,7 +13,7 @@ from workers.ingest.ingest import Ingest, Outcome
 
 log = structlog.get_logger()
 
-VISIBILITY = 60
+VISIBILITY = 30
 """Seconds that a received message stays out of sight; renewed while it is worked on."""
 _BATCHES = 4
 """Batches of ten that are worked on at the same time."""

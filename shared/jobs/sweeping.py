@@ -111,7 +111,7 @@ class Sweeper:
         elif head.wait is not None and head.wait.kind is WaitKind.SPOT:
             await self._check_price(head, now)
         elif head.wait is not None:
-            await self._changes.write(transitions.ready(head, f"the wait ({head.wait.kind}) is over", self._changes.moment()))
+            await self._changes.write(transitions.wait_over(head, self._changes.moment()))
         elif head.state is State.QUEUED:
             await self._changes.write(transitions.rung(head, self._changes.moment()))
             await bell.ring(head)

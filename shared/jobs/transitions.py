@@ -142,46 +142,25 @@ def not_started(head: Head, message: str, moment: Moment) -> Change:
 def claim_lapsed(head: Head, moment: Moment) -> Change:
     """The lease of a claim ran out: the job goes back into the ready list under the same execution."""
     assert head.claim is not None
-    return step(
-        head,
-        moment,
-        EventType.CLAIM_LAPSED,
-        state=State.QUEUED,
-        by=head.claim.owner,
-        message=f"claimed at {head.claim.claimed_at.isoformat()}, expired at {head.claim.expires_at.isoformat()}",
-        claim=None,
-        ring_at=first_ring(moment.now),
-        rings=0,
-    )
+    message = f"claimed at {head.claim.claimed_at.isoformat()}, expired at {head.claim.expires_at.isoformat()}"
+    return _back_in_the_queue(head, EventType.CLAIM_LAPSED, message, moment, by=head.claim.owner)
 
 
 def claim_returned(head: Head, reason: str, moment: Moment, *, cluster_refused: bool) -> Change:
     """The holder gives a claim back: at once when it shuts down, after a wait when the cluster accepts nothing."""
     if not cluster_refused:
-        return step(
-            head,
-            moment,
-            EventType.CLAIM_RETURNED,
-            state=State.QUEUED,
-            message=reason,
-            claim=None,
-            ring_at=first_ring(moment.now),
-            rings=0,
-        )
+        return _back_in_the_queue(head, EventType.CLAIM_RETURNED, reason, moment)
     failures = head.apply_failures + 1
     if not retry.may_retry(retry.CLUSTER_BACKOFF, failures):
         return failed(head, "cluster unavailable", f"given back {failures} times; the last: {reason}", moment)
     until = moment.now + retry.delay(retry.CLUSTER_BACKOFF, failures, moment.jitter)
-    return step(
-        head,
-        moment,
-        EventType.CLAIM_RETURNED,
-        state=State.QUEUED,
-        message=reason,
-        claim=None,
-        apply_failures=failures,
-        wait=Wait(kind=WaitKind.CLUSTER, until=until),
-    )
+    wait = Wait(kind=WaitKind.CLUSTER, until=until)
+    return _back_in_the_queue(head, EventType.CLAIM_RETURNED, reason, moment, apply_failures=failures, wait=wait)
+
+
+def _back_in_the_queue(head: Head, kind: EventType, message: str, moment: Moment, *, by: str | None = None, **updates: Any) -> Change:
+    ring_at = first_ring(moment.now)
+    return step(head, moment, kind, state=State.QUEUED, by=by, message=message, claim=None, ring_at=ring_at, rings=0, **updates)
 
 
 def stop_requested(head: Head, intent: StopIntent, reason: str, by: str | None, moment: Moment) -> Change | None:
@@ -231,6 +210,14 @@ def stopped(head: Head, moment: Moment) -> Change:
             return failed(head, "refused by the cluster", head.stop.reason, moment)
         case StopIntent.INTERRUPTION:
             return interrupted(head, head.stop.reason, moment)
+
+
+def wait_over(head: Head, moment: Moment) -> Change:
+    """A back-off has ended. A job that runs on spot only goes on waiting: for a look at the price, which is due at once."""
+    assert head.wait is not None
+    if head.spot is not None:
+        return silent(head, moment, wait=spot_wait(head, moment))
+    return ready(head, f"the wait ({head.wait.kind}) is over", moment)
 
 
 def ready(head: Head, message: str, moment: Moment, **updates: Any) -> Change:

@@ -34,7 +34,7 @@ class Waking:
         def build(now: Head, moment: Moment) -> Change | None:
             if not _backs_off(now) or now.execution != head.execution:
                 return None
-            return transitions.ready(now, f"the wait ({now.wait.kind if now.wait else ''}) is over", moment)
+            return transitions.wait_over(now, moment)
 
         await self._changes.make(head, build)
 

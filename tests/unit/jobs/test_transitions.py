@@ -183,3 +183,13 @@ def test_a_message_stays_short_enough_for_a_head():
     after = transitions.failed(running(), "refused", "x" * 5000, at()).after
 
     assert len(after.message) == 1000
+
+
+def test_the_back_off_of_a_job_on_spot_ends_in_another_look_at_the_price():
+    spot = Spot(max_price="1.5", instance_type="g5.xlarge")
+    waiting = transitions.attempt_failed(running(spot=spot, retry=RetryPolicy(max_attempts=2)), "exit 1", None, at()).after
+    plain = transitions.attempt_failed(running(retry=RetryPolicy(max_attempts=2)), "exit 1", None, at()).after
+
+    assert waiting.wait.kind is WaitKind.RETRY
+    assert transitions.wait_over(waiting, at(10)).after.wait.kind is WaitKind.SPOT
+    assert transitions.wait_over(plain, at(10)).after.wait is None

@@ -1,36 +1,61 @@
 """The largest body that is read: counted in bytes that really came, whatever Content-Length says.
 
-Pure ASGI. The body is read here, up to the limit and no further, and handed on whole; so nothing behind it can be made to hold more.
+Pure ASGI. The body is read here, up to the limit, and handed on whole; so nothing behind it can be made to hold more. What comes beyond is
+read too, and thrown away: most clients look for an answer only when they have sent everything, and would see nothing but a connection that
+breaks if it was closed while they send. Up to a bound, since nobody may keep a server reading for ever.
 """
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+DISCARDED_BYTES: Final = 64 * 1024 * 1024
+DISCARDING_SECONDS: Final = 10.0
+"""How much is thrown away, and for how long, before a connection is closed on a client that still sends."""
 
 
 class BodyLimit:
     """Answers 413 to a body of more than `limit` bytes."""
 
-    def __init__(self, app: ASGIApp, *, limit: int) -> None:
+    def __init__(self, app: ASGIApp, *, limit: int, seconds: float = DISCARDING_SECONDS) -> None:
         self._app = app
         self._limit = limit
+        self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on with its body read."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        body = None if _declared(scope) > self._limit else await self._read(receive)
+        declared = _declared(scope)
+        body = None
+        if declared <= self._limit:
+            body = await self._read(receive)
+        elif declared <= DISCARDED_BYTES and not _waits(scope):
+            await self._discard(receive)
         if body is None:
             detail = f"Request body exceeds maximum size of {self._limit} bytes"
             answer = JSONResponse({"detail": detail}, status_code=HTTPStatus.REQUEST_ENTITY_TOO_LARGE, headers={"Connection": "close"})
             await answer(scope, receive, send)
             return
         await self._app(scope, _replay(body, receive), send)
+
+    async def _discard(self, receive: Receive) -> None:
+        """Read on to the end of the body, within the bounds."""
+        size = 0
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._seconds):
+                while size <= DISCARDED_BYTES:
+                    message = await receive()
+                    size += len(message.get("body", b""))
+                    if message["type"] != "http.request" or not message.get("more_body", False):
+                        return
 
     async def _read(self, receive: Receive) -> list[Message] | None:
         """All messages of the body; None when they are too much."""
@@ -42,10 +67,11 @@ class BodyLimit:
             if message["type"] != "http.request":
                 return messages
             size += len(message.get("body", b""))
-            if size > self._limit:
-                return None
             if not message.get("more_body", False):
-                return messages
+                return messages if size <= self._limit else None
+            if size > self._limit:
+                await self._discard(receive)
+                return None
 
 
 def _declared(scope: Scope) -> int:
@@ -54,6 +80,11 @@ def _declared(scope: Scope) -> int:
         if name == b"content-length" and value.isdigit() and len(value) < 20:
             return int(value)
     return 0
+
+
+def _waits(scope: Scope) -> bool:
+    """Whether the client sends its body only when it is told to (`Expect: 100-continue`, as curl does)."""
+    return any(name == b"expect" and value.lower() == b"100-continue" for name, value in scope["headers"])
 
 
 def _replay(messages: list[Message], receive: Receive) -> Receive:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from workers.api.limits import BodyLimit
@@ -46,8 +48,38 @@ async def test_a_body_over_the_limit_never_reaches_the_app(chunks):
     assert (await call(5, *chunks))[:2] == (None, 413)
 
 
-async def test_no_more_is_read_than_is_needed_to_know():
-    assert (await call(5, b"123", b"456", b"789", b"0"))[2] == 2
+@pytest.mark.parametrize("headers", [(), [(b"content-length", b"10")]])
+async def test_the_rest_of_a_body_over_the_limit_is_read_before_the_answer(headers):
+    """A client that sends everything before it reads would see a broken connection instead of the answer."""
+    assert await call(5, b"123", b"456", b"789", b"0", headers=headers) == (None, 413, 4)
+
+
+async def test_a_client_that_waits_to_be_told_is_answered_at_once():
+    headers = [(b"content-length", b"10"), (b"expect", b"100-Continue")]
+
+    assert await call(5, b"1234567890", headers=headers) == (None, 413, 0)
+
+
+async def test_no_more_is_thrown_away_than_the_bound():
+    chunk = b"x" * (16 * 1024 * 1024)
+
+    assert await call(5, *[chunk] * 8) == (None, 413, 6)
+    assert await call(5, chunk, headers=[(b"content-length", b"9" * 12)]) == (None, 413, 0)
+
+
+async def test_a_client_that_stalls_is_answered_in_the_end():
+    sent = []
+
+    async def stall():
+        await asyncio.Event().wait()
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {"type": "http", "headers": [(b"content-length", b"10")]}
+    await BodyLimit(None, limit=5, seconds=0.01)(scope, stall, send)
+
+    assert sent[0]["status"] == 413
 
 
 @pytest.mark.parametrize(("declared", "status"), [(b"6", 413), (b"5", 200), (b"-6", 200), (b"nonsense", 200), (b"9" * 30, 200)])

@@ -9,7 +9,7 @@ import asyncio
 from typing import Any, Final
 
 from shared.clusters.json_documents import json_documents
-from shared.clusters.trees import MAX_DEPTH, check_tree
+from shared.clusters.trees import check_tree
 from shared.errors import InvalidError, Problem
 
 THREAD_BYTES: Final = 64 * 1024
@@ -33,5 +33,5 @@ def load_body(body: bytes) -> Any:
     documents = json_documents(text, limit=1)
     if not documents:
         raise InvalidError([Problem(pointer="", value=None, rule="must be JSON, and is empty")])
-    check_tree(documents[0], max_depth=MAX_DEPTH + _ENVELOPE_LEVELS)
+    check_tree(documents[0], around=_ENVELOPE_LEVELS)
     return documents[0]

@@ -32,8 +32,10 @@ class RepeatedKeys(dict[str, Any]):
     repeated: tuple[str, ...] = ()
 
 
-def check_tree(value: object, *, pointer: str = "", max_depth: int = MAX_DEPTH) -> None:
+def check_tree(value: object, *, pointer: str = "", max_depth: int = MAX_DEPTH, around: int = 0) -> None:
     """Refuse what JSON can carry and Kubernetes cannot, or what is too deep or too much to work on.
+
+    `around` is how many levels stand around what the bound is about, so that it is the same number wherever it is told.
 
     Raises:
         InvalidError: more than `max_depth` levels or 100,000 values, keys that are no strings, too long or came twice, NUL characters,
@@ -47,7 +49,7 @@ def check_tree(value: object, *, pointer: str = "", max_depth: int = MAX_DEPTH) 
         seen += 1
         rule = _rule_against(found)
         if rule is None and isinstance(found, dict | list):
-            if depth > max_depth:
+            if depth > max_depth + around:
                 rule = f"must be nested at most {max_depth} levels deep"
             elif seen + len(stack) + len(found) > MAX_VALUES:
                 problems.append(Problem(pointer=pointer, value=None, rule=f"must hold at most {MAX_VALUES} values"))

@@ -5,9 +5,14 @@ A door translates these into its own wire form; nothing else needs to know HTTP.
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+SHOWN: Final = 120
+"""Characters of a value that are told; its sender knows the rest, and a log need not have it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -15,7 +20,7 @@ class Problem:
     """One fault in an input: where it is, what stands there, and the rule that it breaks.
 
     `pointer` is a JSON pointer (RFC 6901) into the document that was sent, such as `/manifest/spec/template`.
-    `value` is what was found there, cut to a readable length by `shown`.
+    `value` is what was found there; what is told of it is `told`.
     `rule` is one sentence that says what is right.
     """
 
@@ -24,14 +29,33 @@ class Problem:
     rule: str
 
     @property
+    def told(self) -> str | int | float | bool | None:
+        """The value as JSON has it: a short one as it is, a long text cut; nothing of a composed one, which may hold secrets.
+
+        None too where nothing was found, or what JSON doesn't have. Lone surrogates, which no answer could carry, become question marks.
+        """
+        value = self.value
+        if isinstance(value, str):
+            return clean(value if len(value) <= SHOWN else f"{value[: SHOWN - 3]}...")
+        if isinstance(value, int):
+            return value if isinstance(value, bool) or abs(value) < 2**63 else None
+        if isinstance(value, float):
+            return value if math.isfinite(value) else str(value)
+        return None
+
+    @property
     def shown(self) -> str:
-        """The value as text of at most 120 characters, so that a large or secret input doesn't reach a log whole."""
-        text = repr(self.value)
-        return text if len(text) <= 120 else f"{text[:117]}..."
+        """The value for a line of text, as it is written in JSON; empty where there is nothing to show."""
+        return "" if self.told is None else json.dumps(self.told, ensure_ascii=False)
 
     def __str__(self) -> str:
         """Field, value and rule in one line."""
-        return f"{self.pointer or '/'}: {self.shown}: {self.rule}"
+        return ": ".join(part for part in (self.pointer or "/", self.shown, self.rule) if part)
+
+
+def clean(text: str) -> str:
+    """The text without lone surrogates, which UTF-8 can't carry."""
+    return text.encode(errors="replace").decode()
 
 
 class FleetError(Exception):
@@ -47,16 +71,24 @@ class InvalidError(FleetError):
 
 
 class ForbiddenError(FleetError):
-    """The input is well formed, but the caller may not ask for it here (a namespace that is not allowed)."""
+    """The input is well formed, but the caller may not ask for it here (a namespace that is not allowed).
+
+    Where it is a field of an input, `problems` tells of it as of any other, so that it can be told together with them.
+    """
+
+    def __init__(self, message: str, *, problems: Iterable[Problem] = ()) -> None:
+        self.problems = tuple(problems)
+        super().__init__(message)
 
 
 class NotFoundError(FleetError):
-    """No such thing; `kind` and `name` say what was looked for."""
+    """No such thing; `kind` and `name` say what was looked for, `hint` what there is instead."""
 
-    def __init__(self, kind: str, name: str) -> None:
+    def __init__(self, kind: str, name: str, *, hint: str | None = None) -> None:
         self.kind = kind
         self.name = name
-        super().__init__(f"{kind} '{name}' not found")
+        self.hint = hint
+        super().__init__(f"{kind} '{name}' not found" + (f" ({hint})" if hint else ""))
 
 
 class ConflictError(FleetError):
@@ -64,13 +96,15 @@ class ConflictError(FleetError):
 
 
 class TooLargeError(FleetError):
-    """An input is larger than its documented limit; both in bytes."""
+    """An input is larger than its documented limit; both in bytes. `pointer` is its place, and `problems` tells of it as of any other."""
 
-    def __init__(self, what: str, size: int, limit: int) -> None:
+    def __init__(self, what: str, size: int, limit: int, *, pointer: str = "") -> None:
         self.what = what
         self.size = size
         self.limit = limit
+        self.pointer = pointer
         super().__init__(f"{what} is {size} bytes, the limit is {limit} bytes")
+        self.problems = (Problem(pointer=pointer, value=None, rule=str(self)),)
 
 
 class UnavailableError(FleetError):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
+from shared.errors import Problem
+from shared.jobs.fields import envelope
 from shared.jobs.placement import RegionPlacement
 from shared.jobs.submission import Submission
 from shared.policy.gate import Gate
@@ -32,3 +36,18 @@ def way_in(core: Core) -> WayIn:
     placement = RegionPlacement(regions=settings.regions, reports=reports, backlog=counters, clock=core.clock)
     submission = Submission(store=core.store, admission=gate, placement=placement, doorbell=core.doorbell, clock=core.clock, ids=core.ids)
     return WayIn(gate=gate, submission=submission, counters=counters, reports=reports)
+
+
+def further_problems(
+    submission: Submission, gate: Gate, document: Any, *, told: Iterable[str], idempotency_key: str | None = None
+) -> tuple[Problem, ...]:
+    """What else is wrong with a body of which some fields can't be read, so that everything is told at once.
+
+    `told` are the pointers of the problems that are known already; no place is told of twice. A `document` that is no object has no more.
+    Checks a whole manifest, so a caller on a loop that many share asks in a thread.
+    """
+    if not isinstance(document, dict):
+        return ()
+    found = [*submission.envelope_problems(envelope(document, idempotency_key=idempotency_key)), *gate.further_problems(document)]
+    known = set(told)
+    return tuple(problem for problem in found if problem.pointer not in known)

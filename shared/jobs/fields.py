@@ -7,12 +7,13 @@ silently without effect.
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from shared.jobs.model import RetryPolicy, Timeouts
-from shared.jobs.submission import MAX_PRIORITY, JobRequest
+from shared.jobs.submission import ANY_REGION, MAX_PRIORITY, JobRequest
 
 DEFAULT_NAMESPACE = "gco-jobs"
 MAX_LABEL_BYTES = 2048
@@ -24,6 +25,21 @@ def _exact(value: object) -> object:
     return Decimal(str(value)) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
+def _object(value: object) -> object:
+    """Anything but an object is refused in the words of JSON, where pydantic would speak of dictionaries and instances."""
+    if not isinstance(value, dict | BaseModel):
+        raise PydanticCustomError("dict_type", "must be an object")
+    return value
+
+
+def _array(value: object) -> object:
+    if not isinstance(value, list | tuple):
+        raise PydanticCustomError("list_type", "must be an array")
+    return value
+
+
+JsonObject = Annotated[dict[str, Any], BeforeValidator(_object)]
+
 Price = Annotated[Decimal, BeforeValidator(_exact), Field(gt=0), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})]
 """USD an hour, as a JSON number."""
 
@@ -33,11 +49,15 @@ class Strict(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
+    _is_object = model_validator(mode="before")(_object)
+
 
 class RetryOptions(RetryPolicy):
     """How often an execution is tried, and how long between. Interruptions are counted apart from attempts."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    _is_object = model_validator(mode="before")(_object)
 
 
 class TimeoutOptions(Timeouts):
@@ -49,16 +69,20 @@ class TimeoutOptions(Timeouts):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
+    _is_object = model_validator(mode="before")(_object)
+
 
 class JobFields(Strict):
     """A job as its producer describes it."""
 
-    manifest: dict[str, Any] = Field(description="A batch/v1 Job. The fleet makes its name on the cluster from metadata.name.")
+    manifest: JsonObject = Field(description="A batch/v1 Job. The fleet makes its name on the cluster from metadata.name.")
     target_region: str = Field(description="A region of the fleet, or `any`: one with free GPUs, then the one with the shortest queue.")
     namespace: str = Field(default=DEFAULT_NAMESPACE, description="The namespace of all objects of the job.")
     priority: int = Field(default=0, ge=0, le=MAX_PRIORITY, description="100 goes first.")
-    labels: dict[str, str] | None = Field(default=None, description="Labels for the job's objects, by the grammar of Kubernetes.")
-    supporting: list[dict[str, Any]] = Field(
+    labels: Annotated[dict[str, str], BeforeValidator(_object)] | None = Field(
+        default=None, description="Labels for the job's objects, by the grammar of Kubernetes."
+    )
+    supporting: Annotated[list[JsonObject], BeforeValidator(_array)] = Field(
         default_factory=list,
         max_length=32,
         description="Objects that live and die with the job, such as a headless Service.",
@@ -73,7 +97,9 @@ class JobFields(Strict):
     def _small(cls, labels: dict[str, str] | None) -> dict[str, str] | None:
         size = sum(len(key.encode()) + len(value.encode()) for key, value in (labels or {}).items())
         if size > MAX_LABEL_BYTES:
-            raise ValueError(f"labels must have at most {MAX_LABEL_BYTES} bytes of keys and values, and have {size}")
+            raise PydanticCustomError(
+                "too_long", "must have at most {limit} bytes of keys and values, and has {size}", {"limit": MAX_LABEL_BYTES, "size": size}
+            )
         return labels
 
     def request(self, *, scope: str, idempotency_key: str | None, submitted_by: str | None = None) -> JobRequest:
@@ -93,3 +119,35 @@ class JobFields(Strict):
             idempotency_key=idempotency_key,
             idempotency_scope=scope,
         )
+
+
+def envelope(document: dict[str, Any], *, idempotency_key: str | None = None) -> JobRequest:
+    """What stands around the manifest in a body of which some fields are wrong: one that can't be read has a value that no rule refuses.
+
+    So the rules of the others can be asked, and all problems told at once. Nothing is ever made of such a request.
+    """
+    given = document.get("idempotency_key", idempotency_key)
+    return JobRequest(
+        manifest={},
+        region=_text(document.get("target_region")) or ANY_REGION,
+        namespace=DEFAULT_NAMESPACE,
+        idempotency_key=given if isinstance(given, str) else None,
+        retry=_read(RetryOptions, document.get("retry")) or RetryPolicy(),
+        timeouts=_read(TimeoutOptions, document.get("timeouts")) or Timeouts(),
+        max_spot_price=price if isinstance(price := _exact(document.get("max_spot_price")), Decimal) else None,
+        spot_instance_type=_text(document.get("spot_instance_type")),
+    )
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def _read(kind: type[M], value: object) -> M | None:
+    try:
+        return kind.model_validate(value)
+    except ValidationError:
+        return None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Protocol
 
 from shared.clock import Clock
-from shared.errors import ConflictError, InvalidError, Problem
+from shared.errors import ConflictError, ForbiddenError, InvalidError, Problem, TooLargeError
 from shared.ids import Ids
 from shared.jobs import transitions
 from shared.jobs.change import Change, Moment
@@ -28,11 +28,14 @@ _SPOT_PRICE_RANGE = (Decimal("0.0001"), Decimal(1000))
 
 
 class KeyTakenError(ConflictError):
-    """The idempotency key stands for a job of another request."""
+    """The idempotency key stands for a job of another request: `job_id`, where that is known."""
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, job_id: str | None = None) -> None:
         self.key = key
-        super().__init__("job ID or idempotency key is already in use")
+        self.job_id = job_id
+        stands_for = f"job {job_id}" if job_id else "a job"
+        super().__init__(f"job ID or idempotency key is already in use: '{key}' stands for {stands_for}, which another request made")
+        self.problems = (Problem(pointer="/idempotency_key", value=key, rule=str(self)),)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -156,16 +159,24 @@ class Submission:
         return result
 
     def check(self, request: JobRequest) -> Admitted:
-        """All that is wrong with a request, at once."""
-        problems = list(_envelope_problems(request, self._placement.regions))
+        """All that is wrong with a request, at once.
+
+        ForbiddenError and TooLargeError are raised only where that is all that is wrong; otherwise it is told among the problems.
+        """
+        problems = self.envelope_problems(request)
         try:
             admitted = self._admission.admit(request)
-        except InvalidError as invalid:
-            problems += invalid.problems
-            raise InvalidError(problems) from invalid
+        except (InvalidError, ForbiddenError, TooLargeError) as refusal:
+            if not problems:
+                raise
+            raise InvalidError([*problems, *refusal.problems]) from refusal
         if problems:
             raise InvalidError(problems)
         return admitted
+
+    def envelope_problems(self, request: JobRequest) -> list[Problem]:
+        """What is wrong with all that stands around the manifest."""
+        return _envelope_problems(request, self._placement.regions)
 
     def _head(self, request: JobRequest, admitted: Admitted, region: str, content_hash: str) -> Head:
         now = self._clock.now()
@@ -214,7 +225,20 @@ def _envelope_problems(request: JobRequest, regions: Sequence[str]) -> list[Prob
     if request.idempotency_key is not None and not _KEY.fullmatch(request.idempotency_key):
         rule = "Idempotency-Key is invalid: 1 to 128 characters out of A-Z a-z 0-9 . _ ~ : / + = -"
         problems.append(Problem(pointer="/idempotency_key", value=request.idempotency_key, rule=rule))
-    return problems + _spot_problems(request)
+    return [*problems, *_spot_problems(request), *_contradictions(request)]
+
+
+def _contradictions(request: JobRequest) -> Iterator[Problem]:
+    """Limits of which one could never have any effect beside the other."""
+    retry, timeouts = request.retry, request.timeouts
+    if retry.backoff_seconds > retry.max_backoff_seconds:
+        rule = f"must not be more than max_backoff_seconds, {retry.max_backoff_seconds}"
+        yield Problem(pointer="/retry/backoff_seconds", value=retry.backoff_seconds, rule=rule)
+    for name in ("queue_seconds", "execution_seconds"):
+        limit = getattr(timeouts, name)
+        if limit is not None and timeouts.total_seconds is not None and limit > timeouts.total_seconds:
+            rule = f"must not be more than total_seconds, {timeouts.total_seconds}, which would always end the job first"
+            yield Problem(pointer=f"/timeouts/{name}", value=limit, rule=rule)
 
 
 def _spot_problems(request: JobRequest) -> list[Problem]:

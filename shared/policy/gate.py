@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from shared.errors import FleetError, InvalidError, Problem
+from shared.errors import FleetError, ForbiddenError, InvalidError, Problem, TooLargeError
 from shared.jobs.fields import DEFAULT_NAMESPACE
 from shared.jobs.submission import Admitted, JobRequest
 from shared.policy.admission import check
@@ -40,30 +40,24 @@ class Gate:
         """Drop a prepared answer that was not asked for."""
         self._prepared.pop(id(request), None)
 
-    def further_problems(self, document: Any) -> tuple[Problem, ...]:
-        """What the policy says of the manifest in a body whose other fields are wrong, so that all problems are told at once.
+    def further_problems(self, document: dict[str, Any]) -> tuple[Problem, ...]:
+        """What the policy says of a body of which some fields are wrong, so that all problems are told at once.
 
-        Nothing of what could not be told apart from a wrong field: the manifest is looked at only where its namespace is good.
+        Of a field that can't be read, nothing is said here.
         """
-        if not isinstance(document, dict) or not isinstance(document.get("manifest"), dict):
-            return ()
-        namespace, supporting, labels = document.get("namespace", DEFAULT_NAMESPACE), document.get("supporting"), document.get("labels")
-        if not isinstance(namespace, str) or namespace not in self.policy.allowed_namespaces:
-            return ()
-        good_labels = isinstance(labels, dict) and all(isinstance(value, str) for value in labels.values())
-        good_supporting = isinstance(supporting, list) and all(isinstance(one, dict) for one in supporting)
+        manifest, supporting, labels = document.get("manifest"), document.get("supporting"), document.get("labels")
+        namespace = document.get("namespace", DEFAULT_NAMESPACE)
         try:
             check(
-                document["manifest"],
-                supporting if isinstance(supporting, list) and good_supporting else (),
-                namespace=namespace,
+                manifest if isinstance(manifest, dict) else {},
+                supporting if isinstance(supporting, list) else (),
+                namespace=namespace if isinstance(namespace, str) else None,
                 policy=self.policy,
-                labels=labels if good_labels else None,
+                labels=labels if isinstance(labels, dict) else None,
             )
-        except InvalidError as invalid:
-            return invalid.problems
-        except FleetError:
-            return ()
+        except (InvalidError, ForbiddenError, TooLargeError) as refusal:
+            unread = not isinstance(manifest, dict)
+            return tuple(one for one in refusal.problems if not (unread and one.pointer.startswith("/manifest")))
         return ()
 
     def _decide(self, request: JobRequest) -> Admitted | FleetError:

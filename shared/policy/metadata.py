@@ -59,10 +59,10 @@ def is_qualified_name(text: str) -> bool:
     return _QUALIFIED_NAME.fullmatch(name) is not None and (not slash or is_dns_subdomain(prefix))
 
 
-def check_metadata(metadata: Field, *, namespace: str) -> None:
-    """Check all but the name of an object's metadata."""
+def check_metadata(metadata: Field, *, namespace: str | None) -> None:
+    """Check all but the name of an object's metadata; a namespace of None is not known, and isn't compared."""
     found = metadata["namespace"]
-    if found.given and found.value != namespace:
+    if found.given and namespace is not None and found.value != namespace:
         found.refuse(f"must be '{namespace}', the namespace of the submission, or be left out")
     for name in _SET_BY_THE_CLUSTER:
         if metadata[name].value not in (None, "", [], {}):

@@ -7,7 +7,7 @@ from shared.policy.fields import Field
 from shared.policy.images import DOCKER_HUB, RULE, parse_reference, trusted
 from shared.policy.metadata import LABEL_RULE, is_dns_label
 from shared.policy.resources import asks_for, check_requests, containers
-from shared.policy.settings import Policy
+from shared.policy.settings import Policy, setting
 
 
 def check_pod(pod: Field, policy: Policy) -> None:
@@ -50,7 +50,8 @@ def _check_image(image: Field, policy: Policy) -> None:
         registries = ", ".join(entry for entry in policy.trusted_registries if entry != DOCKER_HUB)
         image.refuse(
             "must come from a trusted source: an official image of Docker Hub, "
-            f"one of its organisations {organisations}, or one of the registries {registries}"
+            f"one of its organisations {organisations}, or one of the registries {registries}; "
+            f"{setting('trusted_registries', 'trusted_dockerhub_orgs')} allows others"
         )
 
 

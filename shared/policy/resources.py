@@ -14,7 +14,7 @@ from typing import Final
 from shared.clusters.quantities import QuantityError, format_bytes, format_quantity, parse_quantity
 from shared.policy.fields import Field
 from shared.policy.metadata import is_qualified_name
-from shared.policy.settings import Policy
+from shared.policy.settings import Policy, setting
 
 _NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
 
@@ -95,17 +95,18 @@ def check_caps(job: Field, demand: Demand, pods: int, policy: Policy) -> None:
     """Refuse a Job that would hold more than the policy allows, with the figures."""
     total = demand.times(pods)
     pod = job.within("spec", "template", "spec")
-    for what, one, all_pods, cap, shown in (
-        ("CPU cores", demand.cpu, total.cpu, policy.max_cpu, format_quantity),
-        ("bytes of memory", demand.memory, total.memory, policy.max_memory, format_bytes),
-        ("GPUs", demand.gpus, total.gpus, Decimal(policy.max_gpus), format_quantity),
+    for what, one, all_pods, cap, shown, key in (
+        ("CPU cores", demand.cpu, total.cpu, policy.max_cpu, format_quantity, "max_cpu"),
+        ("bytes of memory", demand.memory, total.memory, policy.max_memory, format_bytes, "max_memory"),
+        ("GPUs", demand.gpus, total.gpus, Decimal(policy.max_gpus), format_quantity, "max_gpus"),
     ):
         if one > cap:
-            pod.refuse(f"must ask for at most {shown(cap)} {what} in one job: one pod asks for {shown(one)}")
+            pod.refuse(f"must ask for at most {shown(cap)} {what} in one job: one pod asks for {shown(one)}; {setting(key)} is the limit")
         elif all_pods > cap:
             where = job.within("spec", "parallelism")
             where.refuse(
-                f"must keep the job at or below {shown(cap)} {what}: {pods} pods at once with {shown(one)} each are {shown(all_pods)}"
+                f"must keep the job at or below {shown(cap)} {what}: {pods} pods at once with {shown(one)} each are {shown(all_pods)}; "
+                f"{setting(key)} is the limit"
             )
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from shared.policy.fields import Field
 from shared.policy.resources import containers
-from shared.policy.settings import Policy, Security
+from shared.policy.settings import Policy, Security, setting
 
 _SAFE_SYSCTLS: Final = frozenset(
     {
@@ -113,4 +113,5 @@ def _check_ways_round(pod: Field, policy: Policy) -> None:
         pod["priorityClassName"].refuse("must not be a system class: it would push system pods aside")
     for name in ("serviceAccountName", "serviceAccount"):
         if pod[name].value not in (None, "", *policy.allowed_service_accounts):
-            pod[name].refuse(f"must be an allowed service account: {', '.join(policy.allowed_service_accounts)}")
+            allowed = ", ".join(policy.allowed_service_accounts)
+            pod[name].refuse(f"must be an allowed service account: {allowed}; {setting('allowed_service_accounts')} allows others")

@@ -16,6 +16,15 @@ RULED_SUPPORTING_KINDS: Final = (("v1", "Service"), ("v1", "ConfigMap"))
 """The kinds that admission has rules for. A policy may allow fewer, never others: an object without rules would be a way around them."""
 
 
+FILE_SETTING: Final = "GPUFLEET_POLICY_FILE"
+"""The environment variable that names the policy file."""
+
+
+def setting(*keys: str) -> str:
+    """Keys of the policy as a refusal names them, so that its reader knows what an operator would change."""
+    return f"{' or '.join(keys)} in the policy file ({FILE_SETTING})"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Security:
     """The eight switches of GCO's `manifest_security_policy`, by the same names.

@@ -86,7 +86,7 @@ class DeadLetters:
 
     async def _dead(self, name: str) -> Queue:
         if name not in self._names:
-            raise NotFoundError("Queue", f"{name} (the queues are {', '.join(self._names)})")
+            raise NotFoundError("Queue", name, hint=f"the queues are {', '.join(self._names)}")
         return await Queue.open(self._client, dead_letter_queue(name))
 
 

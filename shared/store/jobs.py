@@ -64,7 +64,7 @@ class Jobs:
         if entry is None or idempotency is None:
             raise LostError(None)
         if entry["request_hash"] != idempotency.request_hash:
-            raise KeyTakenError(idempotency.key)
+            raise KeyTakenError(idempotency.key, entry["job_id"])
         if entry["job_id"] == head.id:
             return Submitted(head=head, created=True)
         winner = await self.head(entry["job_id"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,7 +11,7 @@ from typing import Any
 from pydantic import AwareDatetime, Field
 
 from shared.clock import sortable
-from shared.errors import NotFoundError, Problem
+from shared.errors import NotFoundError, Problem, clean
 from shared.jobs.model import Record
 from shared.store import cursors, items, keys
 from shared.store.table import Table
@@ -25,10 +26,13 @@ _MAX_PROBLEMS = 100
 
 
 class RejectedProblem(Record):
-    """One fault of a message: where it is, what stands there (cut to a readable length), and the rule that it breaks."""
+    """One fault of a message: where it is, what stands there, and the rule that it breaks.
+
+    `value` is null where nothing stands there, or an object, an array or something that is no JSON; a long text is cut.
+    """
 
     pointer: str
-    value: str
+    value: str | int | float | bool | None = None
     rule: str
 
 
@@ -56,7 +60,7 @@ class RejectionPage:
 def told(problems: Iterable[Problem]) -> list[RejectedProblem]:
     """Problems in the form in which they are kept."""
     return [
-        RejectedProblem(pointer=problem.pointer, value=problem.shown, rule=problem.rule)
+        RejectedProblem(pointer=clean(problem.pointer), value=problem.told, rule=clean(problem.rule))
         for problem, _ in zip(problems, range(_MAX_PROBLEMS), strict=False)
     ]
 
@@ -79,14 +83,14 @@ class Rejections:
             "listed_sk": f"{sortable(rejection.rejected_at)}#{rejection.id}",
             "expires": int((rejection.rejected_at + RETENTION).timestamp()),
         }
-        await self._table.put(_key(rejection.id) | items.to_item(rejection) | index)
+        await self._table.put(_key(rejection.id) | _to_item(rejection) | index)
 
     async def get(self, rejection_id: str) -> Rejection:
         """One rejection. Raises NotFoundError."""
         item = await self._table.get(_key(rejection_id)) if 0 < len(rejection_id) <= 200 else None
         if item is None:
             raise NotFoundError("Rejection", rejection_id)
-        return items.from_item(Rejection, item)
+        return _from_item(item)
 
     async def page(self, *, limit: int = 100, cursor: str | None = None) -> RejectionPage:
         """One page, newest first: one query and a batch read for each hundred. Raises InvalidError for a bad cursor."""
@@ -100,7 +104,7 @@ class Rejections:
         )
         listed = page.items[:limit]
         read = await self._table.batch_get([{"pk": item["pk"], "sk": item["sk"]} for item in listed]) if listed else []
-        found = {item["pk"]: items.from_item(Rejection, item) for item in read}
+        found = {item["pk"]: _from_item(item) for item in read}
         more = len(page.items) > limit or page.next_key is not None
         return RejectionPage(
             rejections=[found[item["pk"]] for item in listed if item["pk"] in found],
@@ -110,3 +114,17 @@ class Rejections:
 
 def _key(rejection_id: str) -> items.Item:
     return {"pk": f"REJECTION#{rejection_id}", "sk": "REJECTION"}
+
+
+def _to_item(rejection: Rejection) -> items.Item:
+    """The attributes of a rejection. Values are kept as JSON text, since DynamoDB's numbers don't tell 5 from 5.0."""
+    item = items.to_item(rejection)
+    for problem in item["problems"]:
+        if "value" in problem:
+            problem["value"] = json.dumps(problem["value"])
+    return item
+
+
+def _from_item(item: items.Item) -> Rejection:
+    problems = [one | ({"value": json.loads(one["value"])} if "value" in one else {}) for one in item.get("problems", ())]
+    return items.from_item(Rejection, item | {"problems": problems})

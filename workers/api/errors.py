@@ -6,7 +6,6 @@ A problem has the shape of FastAPI's own validation errors, so that a client tha
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -27,14 +26,14 @@ from shared.errors import (
     Problem,
     TooLargeError,
     UnavailableError,
+    clean,
 )
 from shared.jobs.changes import ContestedError
 from shared.jobs.ports import LostError
-from workers.api.bodies import BodyError, RefusedBodyError
+from workers.api.bodies import RefusedRequestError
 
 log = structlog.get_logger()
 
-_SHOWN = 120
 _HEADERS = {"/idempotency_key": ("header", "Idempotency-Key")}
 _BUSY = "the fleet is busy or a part of it does not answer; try again"
 
@@ -85,14 +84,15 @@ def install(app: FastAPI) -> None:
     async def _fleet(request: Request, error: FleetError) -> JSONResponse:
         return _answer(request, error)
 
-    @app.exception_handler(BodyError)
-    async def _body(_: Request, error: BodyError) -> JSONResponse:
-        return _invalid(_told(problem, ("body",), "json_invalid") for problem in error.problems)
+    @app.exception_handler(RefusedRequestError)
+    async def _refused(_: Request, error: RefusedRequestError) -> JSONResponse:
+        query = [_told(problem, ("query",), "value_error") for problem in error.query]
+        body = [_told(problem, ("body",), error.kind) for problem in error.body]
+        return _invalid([*query, *map(_from_fastapi, error.fields), *body])
 
-    @app.exception_handler(RefusedBodyError)
-    async def _refused(_: Request, error: RefusedBodyError) -> JSONResponse:
-        told = [_told(problem, ("body",), "value_error") for problem in error.problems]
-        return _invalid([*map(_from_fastapi, error.fields.errors()), *told])
+    @app.exception_handler(HTTPStatus.NOT_FOUND)
+    async def _nowhere(request: Request, _: Exception) -> JSONResponse:
+        return _text(HTTPStatus.NOT_FOUND, f"Not Found: there is nothing at {clean(request.url.path)}")
 
     @app.exception_handler(RequestValidationError)
     async def _fields(_: Request, error: RequestValidationError) -> JSONResponse:
@@ -105,10 +105,8 @@ def _answer(request: Request, error: FleetError) -> JSONResponse:
             place = "body" if request.method in {"POST", "PUT", "PATCH"} else "query"
             return _invalid(_told(problem, (place,), "value_error") for problem in error.problems)
         case TooLargeError():
-            found = re.search(r"(/\S+)$", error.what)
-            pointer = found.group(1) if found else "/manifest"
-            problem = Problem(pointer=pointer, value=None, rule=str(error))
-            return _invalid([_told(problem, ("body",), "too_large") | {"ctx": {"size": error.size, "limit": error.limit}}])
+            told = [_told(problem, ("body",), "too_large") for problem in error.problems]
+            return _invalid([one | {"ctx": {"size": error.size, "limit": error.limit}} for one in told])
         case ForbiddenError():
             return _text(HTTPStatus.FORBIDDEN, str(error))
         case NotFoundError():
@@ -139,41 +137,19 @@ def _told(problem: Problem, place: tuple[str, ...], kind: str) -> dict[str, Any]
     return {
         "type": kind,
         "loc": list(where),
-        "msg": _clean(problem.rule),
-        "input": _shown(problem.value),
-        "pointer": _clean(problem.pointer),
+        "msg": clean(problem.rule),
+        "input": problem.told,
+        "pointer": clean(problem.pointer),
     }
 
 
 def _from_fastapi(error: Mapping[str, Any]) -> dict[str, Any]:
-    loc = [part if isinstance(part, int) else _clean(str(part)) for part in error["loc"]]
-    return {
-        "type": error["type"],
-        "loc": loc,
-        "msg": error["msg"],
-        "input": _shown(error.get("input")),
-        "pointer": "".join(step(part) for part in loc[1:]),
-    }
+    loc = [part if isinstance(part, int) else clean(str(part)) for part in error["loc"]]
+    pointer = "".join(step(part) for part in loc[1:])
+    told = Problem(pointer=pointer, value=error.get("input"), rule=error["msg"]).told
+    return {"type": error["type"], "loc": loc, "msg": error["msg"], "input": told, "pointer": pointer}
 
 
 def _steps(pointer: str) -> list[str | int]:
     parts = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
-    return [int(part) if part.isascii() and part.isdigit() and len(part) < 10 else _clean(part) for part in parts]
-
-
-def _shown(value: Any) -> Any:
-    """A short value as it is; nothing of a long or composed one, which may hold secrets and which its sender knows."""
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return _clean(value if len(value) <= _SHOWN else f"{value[: _SHOWN - 3]}...")
-    if isinstance(value, int):
-        return value if abs(value) < 2**63 else None
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    return None
-
-
-def _clean(text: str) -> str:
-    """Without lone surrogates, which no answer could carry."""
-    return text.encode(errors="replace").decode()
+    return [int(part) if part.isascii() and part.isdigit() and len(part) < 10 else clean(part) for part in parts]

@@ -63,7 +63,7 @@ def _chosen(pods: Sequence[PodView], head: Head, pod: str | None, container: str
     named = [(view, one) for view, one in everything if pod in (None, view.name) and container in (None, one.name)]
     if not named and everything:
         there = ", ".join(f"{view.name}/{one.name}" for view, one in everything)
-        raise NotFoundError("Container", f"{pod or '*'}/{container or '*'} (there are {there})")
+        raise NotFoundError("Container", f"{pod or '*'}/{container or '*'}", hint=f"there are {there}")
     started = [(view.name, one.name) for view, one in named if one.started is not False]
     if not started:
         raise ConflictError(f"Job '{head.id}' is {head.state}: none of its containers has started yet")

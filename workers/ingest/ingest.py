@@ -25,10 +25,15 @@ from shared.settings import Settings, dead_letter_queue
 from shared.store.objects import S3Objects
 from shared.store.rejections import Rejection, Rejections, excerpt, told
 from workers import assembly, submitting
+from workers.ingest.references import read_reference
 
 log = structlog.get_logger()
 
 M = TypeVar("M")
+
+Refusal = InvalidError | ForbiddenError | TooLargeError | KeyTakenError
+_REFUSALS = (InvalidError, ForbiddenError, TooLargeError, KeyTakenError)
+"""What a message can do nothing about by coming again."""
 
 _MAX_REASON = 256
 _MAX_ATTRIBUTES = 8
@@ -80,17 +85,17 @@ class Ingest:
         return Outcome.LEFT
 
     async def _handle(self, message: Message) -> Outcome:
-        reference: str | None = None
+        body = message.body.encode(errors="surrogatepass")
+        pointed: bytes | None = None
         try:
-            document = await read_body(message.body.encode(errors="surrogatepass"))
-            reference = _reference(document)
+            document = await read_body(body)
             wanted = await self._told(message_of, document)
             if isinstance(wanted, S3Pointer):
-                document = await self._pointed(wanted.s3)
-                reference = reference or _reference(document)
-                wanted = await self._told(job_message_of, document)
+                pointed = await self._pointed(wanted.s3)
+                wanted = await self._told(job_message_of, await read_body(pointed))
             await self._submit(wanted, message)
-        except (InvalidError, ForbiddenError, TooLargeError, KeyTakenError) as refusal:
+        except _REFUSALS as refusal:
+            reference = await read_reference(body) or (await read_reference(pointed) if pointed is not None else None)
             await self._reject(message, refusal, reference)
             return Outcome.REJECTED
         return Outcome.ACCEPTED
@@ -100,7 +105,8 @@ class Ingest:
         try:
             return read(document)
         except InvalidError as invalid:
-            further = await asyncio.to_thread(self._gate.further_problems, document)
+            told = [problem.pointer for problem in invalid.problems]
+            further = await asyncio.to_thread(submitting.further_problems, self._submission, self._gate, document, told=told)
             raise InvalidError([*invalid.problems, *further]) from None
 
     async def _submit(self, wanted: SubmissionMessage, message: Message) -> None:
@@ -113,18 +119,18 @@ class Ingest:
             self._gate.forget(request)
         log.info("accepted", message=message.id, job=submitted.head.id, created=submitted.created)
 
-    async def _pointed(self, place: S3Location) -> Any:
-        """The JSON in the object that a message points to."""
+    async def _pointed(self, place: S3Location) -> bytes:
+        """The object that a message points to."""
         data = await self._objects.get(place.key, bucket=place.bucket, limit=MAX_OBJECT_BYTES)
         if data is None:
             raise InvalidError([Problem(pointer="/s3", value=f"s3://{place.bucket}/{place.key}", rule="there must be such an object")])
         if len(data) > MAX_OBJECT_BYTES:
-            raise TooLargeError("the object at /s3", len(data), MAX_OBJECT_BYTES)
-        return await read_body(data)
+            raise TooLargeError("the object at /s3", len(data), MAX_OBJECT_BYTES, pointer="/s3")
+        return data
 
-    async def _reject(self, message: Message, refusal: FleetError, reference: str | None) -> None:
+    async def _reject(self, message: Message, refusal: Refusal, reference: str | None) -> None:
         reason = _reason(refusal)
-        problems = told(refusal.problems) if isinstance(refusal, InvalidError) else []
+        problems = told(refusal.problems)
         rejection = Rejection(
             id=message.id,
             reason=reason,
@@ -141,13 +147,7 @@ class Ingest:
         log.info("rejected", message=message.id, reason=reason, problems=len(problems))
 
 
-def _reference(document: Any) -> str | None:
-    """What the producer calls its message, as far as it can be told of a message that is wrong."""
-    found = document.get("reference") if isinstance(document, dict) else None
-    return found[:_MAX_REASON] if isinstance(found, str) else None
-
-
-def _reason(refusal: FleetError) -> str:
+def _reason(refusal: Refusal) -> str:
     """One line, of characters that an SQS attribute takes."""
     text = str(refusal)
     if isinstance(refusal, InvalidError) and len(refusal.problems) > 1:

@@ -79,5 +79,5 @@ async def test_every_answer_has_a_request_id_of_its_own(shared_client):
     answers = [await shared_client.get(path) for path in ("/healthz", "/healthz", "/nowhere")]
 
     assert len({answer.headers["x-request-id"] for answer in answers}) == 3
-    assert answers[2].json() == {"detail": "Not Found"}
+    assert answers[2].json() == {"detail": "Not Found: there is nothing at /nowhere"}
     assert (await shared_client.put("/healthz")).status_code == 405

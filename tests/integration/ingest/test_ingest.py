@@ -93,11 +93,14 @@ async def test_a_key_of_the_producer_makes_two_messages_one_job(room):
 async def test_the_same_key_with_another_body_is_a_rejection(room):
     await room.drop(submission(idempotency_key="order-7"))
     await room.take()
+    [job_id] = await room.jobs()
     await room.drop(submission(idempotency_key="order-7", priority=9, reference="second"))
 
     assert await room.take() == [Outcome.REJECTED]
     [rejection] = await room.rejected()
-    assert (rejection.reference, rejection.reason) == ("second", "job ID or idempotency key is already in use")
+    reason = f"job ID or idempotency key is already in use: 'order-7' stands for job {job_id}, which another request made"
+    assert (rejection.reference, rejection.reason) == ("second", reason)
+    assert [(problem.pointer, problem.value, problem.rule) for problem in rejection.problems] == [("/idempotency_key", "order-7", reason)]
 
 
 async def test_a_refused_message_is_recorded_and_a_dead_letter(room):
@@ -156,6 +159,59 @@ async def test_wrong_fields_and_a_wrong_manifest_are_told_together(room):
     await room.take()
     [rejection] = await room.rejected()
     assert [problem.pointer for problem in rejection.problems] == ["/priority", "/manifest/spec/template/spec/containers/0/image"]
+
+
+async def test_all_that_is_wrong_with_a_message_is_in_its_rejection(room):
+    await room.drop(submission(manifest=manifest(image="evil/miner"), namespace="kube-system", target_region="mars-1", priority=True))
+
+    await room.take()
+    [rejection] = await room.rejected()
+    assert [(problem.pointer, problem.value) for problem in rejection.problems] == [
+        ("/priority", True),
+        ("/target_region", "mars-1"),
+        ("/manifest/spec/template/spec/containers/0/image", "evil/miner"),
+        ("/namespace", "kube-system"),
+    ]
+
+
+async def test_every_refusal_has_problems(room):
+    value = json.dumps(submission(manifest=manifest(env=[{"name": "DATA", "value": "x" * 1_500_000}])))
+    await room.aws.s3.put_object(Bucket=room.settings.bucket, Key="job.json", Body=value.encode())
+    await room.aws.s3.put_object(Bucket=room.settings.bucket, Key="huge.json", Body=b" " * (MAX_OBJECT_BYTES + 1))
+    places = {"job.json": "/manifest", "huge.json": "/s3"}
+    for key in places:
+        await room.drop({"s3": {"bucket": room.settings.bucket, "key": key}, "reference": key})
+    await room.drop(submission(namespace="kube-system", reference="namespace"))
+
+    while len(await room.rejected()) < 3:
+        await room.take()
+    found = {rejection.reference: [(one.pointer, one.value) for one in rejection.problems] for rejection in await room.rejected()}
+    assert found == {key: [(place, None)] for key, place in places.items()} | {"namespace": [("/namespace", "kube-system")]}
+
+
+@pytest.mark.parametrize(
+    ("body", "reference"),
+    [
+        ('{"priority": NaN, "reference": "order 7"}', "order 7"),
+        ('{"reference": "a", "reference": "order 7"}', "order 7"),
+        ('{"namespace": "a\\u0000b", "reference": "order 7"}', "order 7"),
+        ('{"reference": "\\ud800"}', "?"),
+        ('{"manifest": ' + "[" * 60 + "]" * 60 + ', "reference": "order 7"}', "order 7"),
+        ('{"manifest": ' + "[" * 5000 + "]" * 5000 + ', "reference": "order 7"}', "order 7"),
+        ('{"priority": ' + "9" * 5000 + ', "reference": "order 7"}', "order 7"),
+        ('{"reference": "order 7"', None),
+        ("hello", None),
+        ("[]", None),
+        ('{"reference": 5}', None),
+    ],
+    ids=range(11),
+)
+async def test_the_reference_of_a_message_is_kept_however_wrong_it_is(room, body, reference):
+    await room.drop(body)
+
+    assert await room.take() == [Outcome.REJECTED]
+    [rejection] = await room.rejected()
+    assert rejection.reference == reference
 
 
 async def test_a_job_in_s3_is_taken(room):

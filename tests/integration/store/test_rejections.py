@@ -51,6 +51,17 @@ async def test_a_message_that_is_refused_twice_is_one_rejection(rejections):
     assert await rejections.get("message-1") == rejection(1)
 
 
+async def test_values_are_kept_as_json_has_them(rejections):
+    values = [None, True, 5, 5.5, "a b", "5", "x" * 1000, {"secret": 1}, ["secret"], 10**30, float("nan"), "\ud800"]
+    problems = told(Problem(pointer="", value=value, rule="must be something else") for value in values)
+    await rejections.put(rejection(1).model_copy(update={"problems": problems}))
+
+    found = [problem.value for problem in (await rejections.get("message-1")).problems]
+
+    assert found == [None, True, 5, 5.5, "a b", "5", "x" * 117 + "...", None, None, None, "nan", "?"]
+    assert [type(value) for value in found[1:4]] == [bool, int, float]
+
+
 @pytest.mark.parametrize("rejection_id", ["unknown", "", "x" * 5000])
 async def test_an_unknown_rejection_is_not_found(rejections, rejection_id):
     with pytest.raises(NotFoundError):

@@ -10,6 +10,7 @@ from fastapi.responses import StreamingResponse
 from shared.errors import NotFoundError
 from shared.ids import is_job_id
 from shared.jobs.model import Head
+from workers.api.bodies import StrictRoute
 from workers.api.core import Core
 from workers.api.dependencies import CoreOf
 from workers.api.errors import answers
@@ -19,7 +20,7 @@ from workers.api.fleet.schemas import EventsAnswer, ExecutionsAnswer, JobClaim, 
 _COPIED = tuple(name for name in JobDetail.model_fields if name not in {"claim", "manifest", "supporting", "executions", "state"})
 _TEXT = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The log; with `follow`, as it is written"}
 
-router = APIRouter(prefix="/jobs", tags=["Fleet: jobs"])
+router = APIRouter(prefix="/jobs", tags=["Fleet: jobs"], route_class=StrictRoute)
 
 
 @router.get("/{job_id}", responses=answers(404, 422, 503))

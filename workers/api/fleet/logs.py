@@ -98,7 +98,7 @@ async def _chosen(core: Core, head: Head, number: int, wanted: Wanted) -> list[K
     found = [one for one in index.containers if wanted.pod in (None, one.pod) and wanted.container in (None, one.container)]
     if not found:
         there = ", ".join(f"{one.pod}/{one.container}" for one in index.containers)
-        raise NotFoundError("Logs of container", f"{wanted.pod or '*'}/{wanted.container or '*'} (kept are {there})")
+        raise NotFoundError("Logs of container", f"{wanted.pod or '*'}/{wanted.container or '*'}", hint=f"kept are {there}")
     return found
 
 

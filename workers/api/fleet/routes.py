@@ -7,11 +7,12 @@ from typing import Any
 from fastapi import APIRouter
 
 from shared.queues.submissions import json_schema
+from workers.api.bodies import StrictRoute
 from workers.api.errors import answers
 from workers.api.fleet.dead_letters import router as dead_letters
 from workers.api.fleet.jobs import router as jobs
 
-router = APIRouter(prefix="/fleet/v1")
+router = APIRouter(prefix="/fleet/v1", route_class=StrictRoute)
 router.include_router(jobs)
 router.include_router(dead_letters)
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from shared.jobs.fields import Strict
 from shared.jobs.model import Event, Execution, RetryPolicy, Spot, Stop, Timeouts, Wait
@@ -117,7 +118,7 @@ class DeadLetterChoice(Strict):
     @model_validator(mode="after")
     def _one(self) -> DeadLetterChoice:
         if (self.message_ids is not None) == self.all:
-            raise ValueError('either "message_ids" with at least one id, or "all": true')
+            raise PydanticCustomError("value_error", 'either "message_ids" with at least one id, or "all": true')
         return self
 
 

@@ -25,10 +25,13 @@ def filters_of(core: Core, *, region: str | None, status: str | None, namespace:
         rule = f"target_region is not deployed; the known regions are {', '.join(sorted(core.settings.regions))}"
         problems.append(Problem(pointer="/target_region", value=region, rule=rule))
     state = _state(status, problems) if status is not None else None
+    if namespace is not None and namespace not in core.policy.allowed_namespaces:
+        if not problems:
+            raise ForbiddenError(f"Namespace '{namespace}' not allowed. Allowed namespaces: {list(core.policy.allowed_namespaces)}")
+        rule = f"must be an allowed namespace: {', '.join(core.policy.allowed_namespaces)}"
+        problems.append(Problem(pointer="/namespace", value=namespace, rule=rule))
     if problems:
         raise InvalidError(problems)
-    if namespace is not None and namespace not in core.policy.allowed_namespaces:
-        raise ForbiddenError(f"Namespace '{namespace}' not allowed. Allowed namespaces: {list(core.policy.allowed_namespaces)}")
     return Filters(region=region, namespace=namespace, states=frozenset({state} if state is not None else ()))
 
 

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from tests.e2e.conftest import until
+from workers.local.cluster import write_kubeconfig
 from workers.local.ports import free_ports
 
 COMMAND = [sys.executable, "-c", "from workers.cli.main import main; main()"]
@@ -96,6 +97,69 @@ def test_a_fleet_on_clusters_of_somebody_else_dies_with_its_supervisor_and_leave
         assert page["KUBECONFIG"] == str(kubeconfig)
         assert cluster.poll() is None
         cluster.terminate()
+
+
+def test_a_second_fleet_in_the_same_directory_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+    with running(tmp_path / "state", "--regions", "us-east-1") as (process, page):
+        before = Path(page["KUBECONFIG"]).read_text()
+        command = [*COMMAND, "up", "--api-port", str(free_ports(1)[0]), "--state", str(tmp_path / "state")]
+
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+
+        assert done.returncode == 2
+        assert f"--state: {tmp_path / 'state'}: is held by a fleet that runs, process {process.pid}" in done.stderr
+        assert Path(page["KUBECONFIG"]).read_text() == before
+        assert httpx.get(f"{page['API']}/readyz").status_code == 200
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=30)
+    with running(tmp_path / "state", "--regions", "us-east-1") as (process, _):
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0
+
+
+def test_the_policy_of_the_user_holds_in_the_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = tmp_path / "policy.json"
+    policy.write_text('{"allowed_namespaces": ["research"]}')
+    monkeypatch.setenv("GPUFLEET_POLICY_FILE", str(policy))
+    job = Path(__file__).parents[2] / "examples" / "cuda-vectoradd.yaml"
+    with running(tmp_path / "state", "--regions", "us-east-1") as (_, page):
+        command = [*COMMAND, "submit", str(job), "--api", page["API"], "--namespace", "gco-jobs"]
+
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+
+    assert done.returncode == 1
+    assert "not allowed" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("GPUFLEET_POLICY_FILE", "/no/such.json", "GPUFLEET_POLICY_FILE: /no/such.json: must be a file that can be read"),
+        ("GPUFLEET_LEASE_SECONDS", "soon", "GPUFLEET_LEASE_SECONDS: soon: "),
+        ("GPUFLEET_TABLE", "production", "GPUFLEET_TABLE: production: is decided by gpufleet up"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_and_nothing_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: str
+) -> None:
+    monkeypatch.setenv(name, value)
+
+    done = subprocess.run([*COMMAND, "up", "--state", str(tmp_path / "state")], check=False, capture_output=True, text=True)
+
+    assert done.returncode == 2
+    assert f"error: {told}" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "state").exists()
+
+
+def test_clusters_that_do_not_answer_are_told_beside_the_page(tmp_path: Path) -> None:
+    (closed,) = free_ports(1)
+    kubeconfig = tmp_path / "kubeconfig"
+    write_kubeconfig(kubeconfig, {"us-east-1": f"http://127.0.0.1:{closed}"})
+    with running(tmp_path / "state", "--regions", "us-east-1", "--kubeconfig", str(kubeconfig)):
+        page = (tmp_path / "state.log").read_text()
+
+    assert "WARNING: the cluster of us-east-1 does not answer, so jobs of us-east-1 wait until it does: " in page
 
 
 def test_a_taken_port_is_told_at_once(tmp_path: Path) -> None:

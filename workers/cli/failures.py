@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 from shared.errors import Problem
+
+_LONGEST_VALUE = 120
 
 
 class ExitCode(IntEnum):
@@ -37,7 +41,11 @@ class Fault:
     def of(cls, problem: Problem, *, source: str = "") -> Fault:
         """From a problem that was found on this side, in the file that it was found in."""
         pointer = problem.pointer or "/"
-        return cls(f"{source}{pointer}" if not source else f"{source}: {pointer}", problem.shown, problem.rule)
+        return cls(f"{source}: {pointer}" if source else pointer, shown(problem.value), problem.rule)
+
+    def as_json(self) -> dict[str, str]:
+        """The same for programs."""
+        return {"field": self.field, "value": self.value, "rule": self.rule}
 
 
 class CommandError(Exception):
@@ -48,3 +56,24 @@ class CommandError(Exception):
         self.code = code
         self.faults = tuple(faults)
         super().__init__(message)
+
+    @classmethod
+    def at(cls, field: str, value: Any, rule: str, *, code: ExitCode = ExitCode.USAGE) -> CommandError:
+        """An error that is one fault, told in one line."""
+        fault = Fault(field, "(empty)" if value == "" else shown(value), rule)
+        return cls(str(fault), code=code, faults=[fault])
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for programs."""
+        return {"message": self.message, "faults": [fault.as_json() for fault in self.faults], "exit_code": int(self.code)}
+
+
+def shown(value: Any) -> str:
+    """A value as it was written, cut to a readable length; nothing where there is none. Bytes that are no text are in hexadecimal."""
+    if value is None:
+        return ""
+    if isinstance(value, bytes):
+        text = value.hex(" ")
+    else:
+        text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"

@@ -27,6 +27,8 @@ def bootstrap(
     from pydantic import ValidationError
 
     from shared.errors import ConflictError, UnavailableError
+    from workers.cli.running import refused
+    from workers.local.user_settings import faults_of
 
     if endpoint_url is not None:
         os.environ["AWS_ENDPOINT_URL"] = endpoint_url
@@ -37,7 +39,7 @@ def bootstrap(
     except UnavailableError as error:
         raise CommandError(str(error), code=ExitCode.UNREACHABLE) from error
     except ValidationError as error:
-        raise CommandError(f"settings (GPUFLEET_…): {error}", code=ExitCode.USAGE) from error
+        raise refused(faults_of(error)) from error
     except ValueError as error:  # botocore's word for an endpoint that is no URL
         raise CommandError(str(error), code=ExitCode.USAGE) from error
     made, stood, notes = report

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 CONTROL_REGION = "us-east-1"
@@ -59,3 +60,18 @@ def worker(endpoint: str, *, regions: Sequence[str], kubeconfig: Path, more: Map
         "GPUFLEET_LOG_LEVEL": "INFO",
         **more,
     }
+
+
+@contextmanager
+def settings_alone(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set AWS and fleet variables for a while, and only those: botocore reads them when a client is made."""
+    before = {name: value for name, value in os.environ.items() if name.upper().startswith(("AWS_", "GPUFLEET_"))}
+    for name in before:
+        del os.environ[name]
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name in variables:
+            os.environ.pop(name, None)
+        os.environ.update(before)

@@ -13,21 +13,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from workers.local import environment, plan, spot
+from workers.local import environment, plan, reaching, spot, user_settings
 from workers.local.child import Child
 from workers.local.kubeconfig import require_contexts, usable
 from workers.local.options import Options
 from workers.local.ports import free_ports, require_free
+from workers.local.state import StateDirectory
 from workers.local.supervisor import Notice, Supervisor
 
 
 class EmbeddedFleet:
-    """A fleet as child processes. Raises PortTakenError, KubeconfigError or ChildFailedError when it can't be started."""
+    """A fleet as child processes. Raises UnusableError, PortTakenError, KubeconfigError or ChildFailedError when it can't be started."""
 
     def __init__(self, options: Options | None = None, *, notice: Notice = lambda _: None) -> None:
         self.options = options or Options()
         self._notice = notice
         self._temporary: Path | None = None
+        self._state: StateDirectory | None = None
         self._layout: plan.Layout | None = None
         self._supervisor: Supervisor | None = None
 
@@ -44,28 +46,26 @@ class EmbeddedFleet:
 
     async def _start(self) -> None:
         options = self.options
+        user_settings.check(options.settings)
         if options.kubeconfig is not None:
             require_contexts(options.kubeconfig, options.regions)
+        self._state = held = StateDirectory(self._place())
         if options.api_port is not None:
             require_free(options.api_port, "the API")
-        state = self._state_directory()
+        held.prepare()
+        state = held.path
+        spot.write_prices(state / "spot-prices.json", options.regions)
         self._layout = layout = _lay_out(options, state)
         self._supervisor = supervisor = Supervisor(logs=state / "logs", notice=self._notice)
         await supervisor.start(plan.foundation(options, layout))
         await self._bootstrap()
         await supervisor.start(plan.workers(options, layout))
 
-    def _state_directory(self) -> Path:
-        if self.options.state is None:
-            self._temporary = state = Path(tempfile.mkdtemp(prefix="gpufleet-"))
-        else:
-            state = self.options.state.absolute()
-        for part in ("logs", "scratch"):
-            (state / part).mkdir(parents=True, exist_ok=True)
-        for log in (state / "logs").glob("*.log"):
-            log.unlink()
-        spot.write_prices(state / "spot-prices.json", self.options.regions)
-        return state
+    def _place(self) -> Path:
+        if self.options.state is not None:
+            return self.options.state
+        self._temporary = Path(tempfile.mkdtemp(prefix="gpufleet-"))
+        return self._temporary
 
     async def _bootstrap(self) -> None:
         from workers.local.bootstrapping import bootstrap_at
@@ -75,6 +75,9 @@ class EmbeddedFleet:
     async def _stop(self, *, failed: bool) -> None:
         if self._supervisor is not None:
             await self._supervisor.stop()
+        if self._state is not None:
+            self._state.release()
+            self._state = None
         if self._temporary is not None and not failed:
             with contextlib.suppress(OSError):
                 shutil.rmtree(self._temporary)
@@ -117,6 +120,12 @@ class EmbeddedFleet:
     def kubeconfig(self) -> Path:
         """A kubeconfig with one context per region: the user's own, where there is one."""
         return self.options.kubeconfig or self.layout.kubeconfig
+
+    async def unreachable(self) -> dict[str, str]:
+        """The regions whose real clusters don't answer now, and why; simulated ones were asked before the workers started."""
+        if self.options.kubeconfig is None:
+            return {}
+        return await reaching.unreachable(self.options.kubeconfig, self.options.regions, namespace=plan.NAMESPACE)
 
     @property
     def logs(self) -> Path:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from workers.local.refusals import Refusal, UnusableError
+
 DEFAULT_NODES = "2xg5.12xlarge,1xp4d.24xlarge,1xg5.12xlarge:spot,2xm7i.48xlarge"
 """Per region: 20 GPUs and plenty of processors, so that a day's work of the examples finds room."""
+
+_REGION = re.compile(r"[a-z]{2,4}(?:-[a-z0-9]+)+-[0-9]+")
+"""Names of AWS regions: us-east-1, us-gov-west-1, ap-southeast-5."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,9 +33,26 @@ class Options:
     """More environment of the workers, such as GPUFLEET_LEASE_SECONDS."""
 
     def __post_init__(self) -> None:
-        if not self.regions:
-            raise ValueError("a fleet has at least one region")
-        if len(set(self.regions)) != len(self.regions):
-            raise ValueError(f"each region once, not {', '.join(self.regions)}")
+        refusals = [Refusal("--regions", ",".join(self.regions), rule) for rule in _faults_of_regions(self.regions)]
         if not 1 <= self.dispatchers <= 32:
-            raise ValueError(f"from 1 to 32 dispatchers per region, not {self.dispatchers}")
+            refusals.append(Refusal("--dispatchers", str(self.dispatchers), "must be from 1 to 32 for each region"))
+        if self.kubeconfig is None:
+            from workers.local.cluster.node_shapes import parse_shapes
+
+            try:
+                parse_shapes(self.nodes)
+            except ValueError as error:
+                refusals.append(Refusal("--nodes", self.nodes, str(error)))
+        if refusals:
+            raise UnusableError(refusals)
+
+
+def _faults_of_regions(regions: tuple[str, ...]) -> list[str]:
+    if not regions:
+        return ["must name at least one region"]
+    wrong = [region for region in regions if not _REGION.fullmatch(region)]
+    if wrong:
+        return [f"must be names of regions such as us-east-1, separated by commas; {wrong[0] or 'nothing between two commas'} is none"]
+    if len(set(regions)) != len(regions):
+        return ["must name each region once"]
+    return []

@@ -81,6 +81,7 @@ def workers(options: Options, layout: Layout) -> list[ChildSpec]:
         environment=shared | {"GPUFLEET_API_HOST": "127.0.0.1", "GPUFLEET_API_PORT": str(layout.api_port)},
         stage=WORKERS,
         ready=readiness.answers(layout.api_port, "/readyz"),
+        stop_seconds=_stop_seconds(shared),
     )
     dispatchers = [
         _worker(f"dispatcher-{region}-{number}", shared, "workers.dispatcher", "--region", region)
@@ -100,7 +101,19 @@ def worker_environment(options: Options, layout: Layout) -> dict[str, str]:
 
 
 def _worker(name: str, env: Mapping[str, str], module: str, *arguments: str) -> ChildSpec:
-    return ChildSpec(name=name, arguments=[*_module(module), *arguments], environment=env, stage=WORKERS, ready=readiness.says_started())
+    return ChildSpec(
+        name=name,
+        arguments=[*_module(module), *arguments],
+        environment=env,
+        stage=WORKERS,
+        ready=readiness.says_started(),
+        stop_seconds=_stop_seconds(env),
+    )
+
+
+def _stop_seconds(env: Mapping[str, str]) -> float:
+    """What a worker is given to end: what it gives itself, and a little for Python."""
+    return float(env["GPUFLEET_SHUTDOWN_SECONDS"]) + 4.0
 
 
 def _module(name: str) -> Sequence[str]:

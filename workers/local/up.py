@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ _BROKEN = 1
 
 
 async def run(options: Options, console: Console) -> int:
-    """Run a fleet until SIGINT or SIGTERM; returns the exit code."""
+    """Run a fleet until SIGINT or SIGTERM; returns the exit code. Raises UnusableError where it can't be started as it was asked for."""
     stop = asyncio.Event()
     with _stopped_by_signals(stop):
         fleet = EmbeddedFleet(options, notice=lambda text: console.print(text, markup=False, style="yellow"))
@@ -35,8 +35,8 @@ async def run(options: Options, console: Console) -> int:
             if not await _finished_before(starting, stop):
                 return 0
             try:
-                _page(fleet, console)
-                await _stand(fleet, stop, console)
+                if await _shown(fleet, stop, console):
+                    await _stand(fleet, stop, console)
             finally:
                 console.print("stopping the fleet …")
                 await fleet.__aexit__(None, None, None)
@@ -75,7 +75,19 @@ async def _finished_before(task: asyncio.Task[Any], stop: asyncio.Event) -> bool
     return False
 
 
-def _page(fleet: EmbeddedFleet, console: Console) -> None:
+async def _shown(fleet: EmbeddedFleet, stop: asyncio.Event, console: Console) -> bool:
+    """Show the page, with a warning for each cluster that doesn't answer; False where the wish to stop came first."""
+    asking = asyncio.create_task(fleet.unreachable())
+    if not await _finished_before(asking, stop):
+        return False
+    _page(fleet, console, asking.result())
+    return True
+
+
+def _page(fleet: EmbeddedFleet, console: Console, unreachable: Mapping[str, str]) -> None:
+    for region, why in unreachable.items():
+        told = f"WARNING: the cluster of {region} does not answer, so jobs of {region} wait until it does: {why}"
+        console.print(told, markup=False, highlight=False, style="bold yellow")
     lines = [
         f"API             {fleet.api_url}",
         f"  documentation {fleet.api_url}/docs",
@@ -88,7 +100,7 @@ def _page(fleet: EmbeddedFleet, console: Console) -> None:
         *(f"  export {name}={value}" for name, value in fleet.aws_env.items()),
         f"  export GPUFLEET_API={fleet.api_url}",
         "",
-        "Ctrl-C ends all of it.",
+        "Ctrl-C ends all of it; jobs and queues are in memory and end with it.",
     ]
     console.print("\n".join(lines), markup=False, highlight=False)
 

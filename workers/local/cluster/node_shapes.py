@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -27,6 +28,12 @@ _TYPES: dict[str, tuple[int, str, int, str]] = {
 }
 
 
+MOST_NODES = 1000
+"""Of one cluster. The simulation looks at every node where it places a pod."""
+CAPACITY_TYPES = ("on-demand", "spot")
+_PART = re.compile(r"(?:(?P<count>[0-9]{1,9})x)?(?P<type>[a-z][a-z0-9-]*\.[a-z0-9-]+)(?::(?P<capacity>.*))?")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeShape:
     """One machine of a cluster; quantities in the Kubernetes grammar."""
@@ -48,7 +55,7 @@ class NodeShape:
     def of_type(cls, instance_type: str, *, name: str, capacity_type: str = "on-demand", zone: str | None = None) -> NodeShape:
         """A node of an EC2 type. Raises ValueError for a type that isn't in the table."""
         if instance_type not in _TYPES:
-            raise ValueError(f"unknown instance type {instance_type!r}; known are {', '.join(sorted(_TYPES))}")
+            raise ValueError(f"unknown instance type {instance_type}; known are {', '.join(sorted(_TYPES))}")
         cpu, memory, gpus, resource = _TYPES[instance_type]
         return cls(
             name=name,
@@ -63,16 +70,21 @@ class NodeShape:
 
 
 def parse_shapes(text: str) -> list[NodeShape]:
-    """Nodes from text such as `4xg5.12xlarge:spot,2xm5.4xlarge`: count, EC2 type, capacity type."""
+    """Nodes from text such as `4xg5.12xlarge:spot,2xm5.4xlarge`: count, EC2 type, capacity type. Raises ValueError that names the part."""
     shapes: list[NodeShape] = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        kind, _, capacity = part.partition(":")
-        count, separator, instance_type = kind.partition("x")
-        if not separator or not count.isdigit():
-            count, instance_type = "1", kind
-        for _number in range(int(count)):
+    for part in (part.strip() for part in text.split(",")):
+        found = _PART.fullmatch(part)
+        if found is None:
+            told = part or ("the part between two commas or at the end" if "," in text else "nothing")
+            raise ValueError(f"{told} is not COUNTxTYPE or COUNTxTYPE:CAPACITY, such as 4xg5.12xlarge:spot")
+        count, capacity = int(found["count"] or 1), found["capacity"]
+        if capacity is not None and capacity not in CAPACITY_TYPES:
+            raise ValueError(f"unknown capacity {capacity or '(empty)'} in {part}; known are {', '.join(CAPACITY_TYPES)}")
+        if not 1 <= count <= MOST_NODES - len(shapes):
+            raise ValueError(f"{part} makes no cluster of 1 to {MOST_NODES} machines")
+        for _number in range(count):
             name = f"node-{len(shapes)}"
-            shapes.append(NodeShape.of_type(instance_type, name=name, capacity_type=capacity or "on-demand"))
+            shapes.append(NodeShape.of_type(found["type"], name=name, capacity_type=capacity or CAPACITY_TYPES[0]))
     return shapes
 
 

@@ -17,7 +17,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 def submitted(gpufleet: Command, directory: Path, manifest: dict[str, Any], *options: str) -> str:
     answer = gpufleet("submit", a_file(directory, manifest), *options, "--json")
-    return str(answer["submissions"][0]["job"]["job_id"])
+    return str(answer["submissions"][0]["job"]["id"])
 
 
 def state(gpufleet: Command, job_id: str) -> str:
@@ -27,7 +27,7 @@ def state(gpufleet: Command, job_id: str) -> str:
 def test_a_job_in_yaml_with_its_service_runs_to_its_end(gpufleet: Command) -> None:
     document = gpufleet("submit", str(EXAMPLES / "training-ddp.yaml"), "--watch", "--json")
 
-    (job,) = document["jobs"]
+    (job,) = (one["job"] for one in document["submissions"])
     assert job["state"] == "succeeded"
     history = gpufleet("events", job["id"], "--json")["events"]
     assert [event["type"] for event in history] == ["submitted", "claimed", "committed", "running", "succeeded"]
@@ -94,7 +94,7 @@ def test_one_key_makes_one_job_and_refuses_another_request(gpufleet: Command, tm
     again = gpufleet("submit", a_file(tmp_path, a_job()), "--idempotency-key", key, "--json")["submissions"][0]
     gpufleet("submit", a_file(tmp_path, a_job("other")), "--idempotency-key", key, "--json", code=4)
 
-    assert (again["job"]["job_id"], again["created"]) == (first, False)
+    assert (again["job"]["id"], again["created"]) == (first, False)
 
 
 def test_a_message_on_the_queue_becomes_a_job(gpufleet: Command, fleet: Fleet) -> None:
@@ -103,7 +103,7 @@ def test_a_message_on_the_queue_becomes_a_job(gpufleet: Command, fleet: Fleet) -
 
     def found() -> Any:
         jobs = gpufleet("jobs", "--json")["jobs"]
-        return next((job for job in jobs if job["job_name"] == name and job["status"] == "succeeded"), None)
+        return next((job for job in jobs if job["name"] == name and job["state"] == "succeeded"), None)
 
     until(found)
 
@@ -119,7 +119,7 @@ def test_a_refused_message_is_told_with_field_value_and_rule(gpufleet: Command, 
     (problem,) = rejection["problems"]
     assert problem["pointer"] == "/manifest/spec/template/spec/hostNetwork"
     shown = gpufleet("rejections", rejection["id"])
-    assert "/manifest/spec/template/spec/hostNetwork: True: must not be true" in shown
+    assert "/manifest/spec/template/spec/hostNetwork: true: must not be true" in shown
 
 
 def rejections(gpufleet: Command) -> list[dict[str, Any]]:
@@ -141,7 +141,7 @@ def test_a_dead_letter_whose_cause_is_gone_becomes_a_job_when_it_is_sent_back(gp
 
     gpufleet("dead-letters", "redrive", fleet.queue, letter["id"])
 
-    until(lambda: any(job["job_name"] == name for job in gpufleet("jobs", "--json")["jobs"]))
+    until(lambda: any(job["name"] == name for job in gpufleet("jobs", "--json")["jobs"]))
     assert not any(name in one["body"] for one in dead_letters(gpufleet, fleet))
 
 
@@ -170,8 +170,8 @@ def test_the_counts_are_those_of_the_lists(gpufleet: Command, tmp_path: Path) ->
 def test_what_is_not_there_and_what_is_not_allowed(gpufleet: Command, tmp_path: Path) -> None:
     gpufleet("job", "nonsense", code=3)
     gpufleet("events", str(uuid.uuid4()), code=3)
-    gpufleet("jobs", "--region", "mars-north-1", code=1)
-    gpufleet("jobs", "--cursor", "nonsense", code=1)
+    gpufleet("jobs", "--region", "mars-north-1", code=2)
+    gpufleet("jobs", "--cursor", "nonsense", code=2)
     gpufleet("rejections", "nonsense", code=3)
     gpufleet("dead-letters", "list", "nonsense", code=3)
     gpufleet("submit", a_file(tmp_path, a_job()), "--region", "mars-north-1", code=1)

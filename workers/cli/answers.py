@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-from workers.cli.failures import CommandError, ExitCode, Fault
-
-_LONGEST_VALUE = 120
+from workers.cli.failures import CommandError, ExitCode, Fault, shown
 
 _CODES = {
     HTTPStatus.NOT_FOUND: ExitCode.NOT_FOUND,
@@ -21,16 +19,35 @@ _CODES = {
 }
 
 
-def error_of(status: int, body: bytes) -> CommandError:
-    """The error that an answer of 400 or more tells of."""
+_NO_SUCH_ROUTE = "Not Found"
+"""How a server of the same framework, or another version of ours, says that it has no such path; a thing that is missing is named."""
+
+
+def error_of(status: int, body: bytes, *, api: str, method: str = "GET") -> CommandError:
+    """The error that an answer other than a success tells of. A question that breaks a rule is bad usage; what was sent can be refused."""
     code = next((found for known, found in _CODES.items() if known == status), ExitCode.FAILED)
+    if method == "GET" and status == HTTPStatus.UNPROCESSABLE_ENTITY:
+        code = ExitCode.USAGE
     try:
         document: Any = json.loads(body)
-    except ValueError:
-        text = body.decode(errors="replace").strip()
-        return CommandError(f"the API answered {status}: {text[:500] or '(empty)'}", code=code)
+    except (ValueError, RecursionError):
+        if code is ExitCode.UNREACHABLE:  # a proxy's own page
+            return CommandError(f"{api} answered {status} {HTTPStatus(status).phrase}", code=code)
+        return no_fleet(api, f"it answered {status} with something else than JSON")
+    if status == HTTPStatus.NOT_FOUND and not _names_a_thing(document):
+        return no_fleet(api, "it answered 404: no such path")
     faults = _faults(document)
     return CommandError(_message(status, document, faults), code=code, faults=faults)
+
+
+def no_fleet(api: str, why: str) -> CommandError:
+    """The error that tells of an answer which no gpufleet gives."""
+    return CommandError(f"{api}: this is not a gpufleet API: {why}; --api or GPUFLEET_API names the right one", code=ExitCode.UNREACHABLE)
+
+
+def _names_a_thing(document: Any) -> bool:
+    detail = document.get("detail") if isinstance(document, Mapping) else None
+    return isinstance(detail, str) and detail != _NO_SUCH_ROUTE
 
 
 def _message(status: int, document: Any, faults: list[Fault]) -> str:
@@ -61,6 +78,5 @@ def _fault(one: Any) -> Fault:
         parts = [str(part) for part in one.get("loc", ())]
         field = "/" + "/".join(parts[1:] if parts[:1] == ["body"] else parts)
     value = one.get("value", one.get("input"))
-    text = "" if value is None else value if isinstance(value, str) else json.dumps(value, default=str)
     rule = str(one.get("rule", one.get("msg", one.get("message", ""))))
-    return Fault(str(field) or "/", text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}...", rule)
+    return Fault(str(field) or "/", shown(value), rule)

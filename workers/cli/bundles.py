@@ -1,7 +1,7 @@
 """From the text of a manifest file to submissions: each Job, with the objects beside it that are its own.
 
-A file with one Job gives one submission with everything else in the file. With several Jobs, an object goes with the Job that it follows,
-as people write such files; what stands before the first Job goes with all of them.
+A file with one Job gives one submission with everything else in the file. With several Jobs, an object goes with the one Job that it stands
+with: the Job that it follows, or the first where it stands before that.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def load_bundles(text: bytes, *, source: str) -> list[Bundle]:
         faults = [Fault.of(problem, source=shown) for problem in invalid.problems]
         raise CommandError(f"{shown}: not a manifest that can be read", code=ExitCode.USAGE, faults=faults) from invalid
     except TooLargeError as error:
-        raise CommandError(f"{shown}: {error}", code=ExitCode.USAGE) from error
+        raise CommandError.at(shown, None, str(error)) from error
     return bundled(documents, source=shown)
 
 
@@ -59,8 +59,7 @@ def bundled(documents: list[dict[str, Any]], *, source: str) -> list[Bundle]:
         else:
             before.append(document)
     if not bundles:
-        kinds = ", ".join(str(document.get("kind")) for document in documents) or "nothing"
-        raise CommandError(f"{source}: kind: {kinds}: must hold a Job (batch/v1), with what supports it", code=ExitCode.USAGE)
-    for bundle in bundles:
-        bundle.supporting[:0] = before
+        kinds = ", ".join(str(document.get("kind") or "no kind") for document in documents) or "(empty)"
+        raise CommandError.at(source, kinds, "must hold a Job (batch/v1), with what supports it")
+    bundles[0].supporting[:0] = before
     return bundles

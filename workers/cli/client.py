@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import httpx
 
-from workers.cli.answers import error_of
+from workers.cli.answers import error_of, no_fleet
 from workers.cli.failures import CommandError, ExitCode
 
 Json = dict[str, Any]
@@ -19,10 +19,13 @@ _FLEET = "/fleet/v1"
 _SECONDS = httpx.Timeout(30.0, connect=5.0)
 _STREAM_SECONDS = httpx.Timeout(None, connect=5.0)
 """The logs of a job that writes nothing for hours stay open."""
+_LONGEST_ID = 1024
+_LONGEST_HOST = 253
+_LAST_PORT = 65535
 
 
 class FleetClient:
-    """Talks to one API. Raises CommandError: what the API refuses, and that it can't be reached."""
+    """Talks to one API. Raises CommandError: what the API refuses, what can't be asked, and that it can't be reached."""
 
     def __init__(self, api: str, *, transport: httpx.BaseTransport | None = None) -> None:
         self._api = api
@@ -39,101 +42,140 @@ class FleetClient:
         """Submit one job; its record, and whether it is new (and not the replay of an earlier submission)."""
         headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
         response = self._send("POST", f"{_QUEUE}/jobs", json=dict(request), headers=headers)
-        return _object(response)["job"], response.status_code == httpx.codes.CREATED
+        return self._object(response, job=dict)["job"], response.status_code == httpx.codes.CREATED
 
     def jobs(self, **filters: Any) -> Json:
         """One page of jobs, newest first: `jobs`, `count`, `next_cursor`, `partial`."""
-        return self._get(f"{_QUEUE}/jobs", filters)
+        return self._get(f"{_QUEUE}/jobs", filters, jobs=list)
 
     def stats(self) -> Json:
         """Counts by region and state."""
-        return self._get(f"{_QUEUE}/stats")
+        return self._get(f"{_QUEUE}/stats", by_region=dict)
 
     def job(self, job_id: str) -> Json:
         """One job with its executions."""
-        return self._get(f"{_FLEET}/jobs/{quote(job_id, safe='')}")
+        return self._get(f"{_FLEET}/jobs/{_segment('Job', job_id)}", id=str, state=str)
 
     def events(self, job_id: str) -> Json:
         """The history of a job."""
-        return self._get(f"{_FLEET}/jobs/{quote(job_id, safe='')}/events")
+        return self._get(f"{_FLEET}/jobs/{_segment('Job', job_id)}/events", events=list)
 
     def cancel(self, job_id: str, *, reason: str | None = None) -> Json:
         """Ask for the end of a job."""
-        return _object(self._send("DELETE", f"{_QUEUE}/jobs/{quote(job_id, safe='')}", params=_given({"reason": reason})))
+        return self._object(self._send("DELETE", f"{_QUEUE}/jobs/{_segment('Job', job_id)}", params=_given({"reason": reason})))
 
     def logs(self, job_id: str, *, follow: bool = False, **choice: Any) -> Iterator[str]:
         """The lines that a job's containers wrote; with `follow`, as they are written, until the job ends."""
         params = _given({**choice, "follow": "true" if follow else None})
+        request = self._request("GET", f"{_FLEET}/jobs/{_segment('Job', job_id)}/logs", params=params)
+        if follow:
+            request.extensions["timeout"] = _STREAM_SECONDS.as_dict()
         with self._reaching():
-            path, seconds = f"{_FLEET}/jobs/{quote(job_id, safe='')}/logs", _STREAM_SECONDS if follow else _SECONDS
-            with self._http.stream("GET", path, params=params, timeout=seconds) as response:
-                if response.is_error:
-                    raise error_of(response.status_code, response.read())
+            response = self._http.send(request, stream=True)
+            try:
+                if not response.is_success:
+                    raise error_of(response.status_code, response.read(), api=self._api)
+                if not response.headers.get("content-type", "").startswith("text/plain"):
+                    raise no_fleet(self._api, "it answered with something else than a log")
                 yield from response.iter_lines()
+            finally:
+                response.close()
 
     def rejections(self, **filters: Any) -> Json:
         """One page of rejections, newest first."""
-        return self._get(f"{_FLEET}/rejections", filters)
+        return self._get(f"{_FLEET}/rejections", filters, rejections=list)
 
     def rejection(self, rejection_id: str) -> Json:
         """One rejection."""
-        return self._get(f"{_FLEET}/rejections/{quote(rejection_id, safe='')}")
+        return self._get(f"{_FLEET}/rejections/{_segment('Rejection', rejection_id)}")
 
     def dead_letter_queues(self) -> Json:
         """The queues, and how many dead letters each has."""
-        return self._get(f"{_FLEET}/dead-letters")
+        return self._get(f"{_FLEET}/dead-letters", queues=list)
 
     def dead_letters(self, queue: str, **filters: Any) -> Json:
         """The dead letters of a queue."""
-        return self._get(f"{_FLEET}/dead-letters/{quote(queue, safe='')}", filters)
+        return self._get(f"{_FLEET}/dead-letters/{_segment('Queue', queue)}", filters, dead_letters=list)
 
     def dead_letter(self, queue: str, message_id: str) -> Json:
         """One dead letter with its body."""
-        return self._get(f"{_FLEET}/dead-letters/{quote(queue, safe='')}/{quote(message_id, safe='')}")
+        return self._get(f"{_FLEET}/dead-letters/{_segment('Queue', queue)}/{_segment('Dead letter', message_id)}", id=str)
 
     def settle(self, queue: str, verb: str, message_ids: Sequence[str] | None) -> Json:
         """`redrive` or `discard` dead letters by their ids; None means all."""
         body = {"all": True} if message_ids is None else {"message_ids": list(message_ids)}
-        return _object(self._send("POST", f"{_FLEET}/dead-letters/{quote(queue, safe='')}/{verb}", json=body))
+        return self._object(self._send("POST", f"{_FLEET}/dead-letters/{_segment('Queue', queue)}/{verb}", json=body))
 
-    def _get(self, path: str, params: Mapping[str, Any] | None = None) -> Json:
-        return _object(self._send("GET", path, params=_given(params or {})))
+    def _get(self, path: str, params: Mapping[str, Any] | None = None, **expected: type) -> Json:
+        return self._object(self._send("GET", path, params=_given(params or {})), **expected)
 
     def _send(self, method: str, path: str, **parts: Any) -> httpx.Response:
+        request = self._request(method, path, **parts)
         with self._reaching():
-            response = self._http.request(method, path, **parts)
-        if response.is_error:
-            raise error_of(response.status_code, response.content)
+            response = self._http.send(request)
+        if not response.is_success:
+            raise error_of(response.status_code, response.content, api=self._api, method=method)
         return response
+
+    def _request(self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **parts: Any) -> httpx.Request:
+        """The one place where requests are made, and so where what no request can carry is told as the fault of its sender."""
+        for name, value in (headers or {}).items():
+            if not (value.isascii() and value.isprintable()) or value != value.strip():
+                raise CommandError.at(name, value, "must be printable ASCII without spaces at its ends, as it is sent in a header")
+        try:
+            return self._http.build_request(method, path, headers=headers, **parts)
+        except (ValueError, httpx.InvalidURL) as error:  # UnicodeError is one: a lone surrogate; so is a number that JSON has not
+            raise CommandError(f"this can't be sent: {error}", code=ExitCode.USAGE) from error
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:
         try:
             yield
+        except (UnicodeError, OverflowError) as error:  # of the resolver, about names that are none
+            raise _no_address(self._api) from error
         except httpx.HTTPError as error:
             hint = "is it running? (gpufleet up starts one; --api or GPUFLEET_API names another)"
             raise CommandError(f"no answer from {self._api}: {error or type(error).__name__}; {hint}", code=ExitCode.UNREACHABLE) from error
+
+    def _object(self, response: httpx.Response, **expected: type) -> Json:
+        """The JSON object of an answer, with at least the fields that are expected of it."""
+        try:
+            document = response.json()
+        except (ValueError, RecursionError):
+            document = None
+        if not isinstance(document, dict):
+            raise no_fleet(self._api, "it answered with something else than a JSON object")
+        missing = [name for name, kind in expected.items() if not isinstance(document.get(name), kind)]
+        if missing:
+            raise no_fleet(self._api, f"its answer has no {' and no '.join(missing)}")
+        return document
 
 
 def _checked(api: str) -> str:
     try:
         url = httpx.URL(api)
-    except httpx.InvalidURL:
-        url = httpx.URL()
-    if url.scheme not in {"http", "https"} or not url.host:
-        raise CommandError(f"--api: {api!r}: must be a URL such as http://127.0.0.1:8080", code=ExitCode.USAGE)
+        host = url.raw_host.decode()
+        host.encode("idna")  # what the resolver does, and what it raises about names with empty or overlong parts
+        fine = url.scheme in {"http", "https"} and 0 < len(host) <= _LONGEST_HOST and (url.port is None or 0 < url.port <= _LAST_PORT)
+        fine = fine and not url.query and not url.fragment
+    except (httpx.InvalidURL, UnicodeError):
+        fine = False
+    if not fine:
+        raise _no_address(api)
     return api
+
+
+def _no_address(api: str) -> CommandError:
+    return CommandError.at("--api", api, "must be a URL such as http://127.0.0.1:8080")
+
+
+def _segment(kind: str, name: str) -> str:
+    """A name as one part of a path. What can't be one, there is no such thing of; a server would take it for another path."""
+    if name in {"", ".", ".."} or "/" in name or not name.isprintable() or len(name) > _LONGEST_ID:
+        shown = name if len(name) <= _LONGEST_ID else f"{name[:60]}…"
+        raise CommandError(f"{kind} '{shown}' not found: this can't be an id", code=ExitCode.NOT_FOUND)
+    return quote(name, safe="")
 
 
 def _given(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in params.items() if value is not None}
-
-
-def _object(response: httpx.Response) -> Json:
-    try:
-        document = response.json()
-    except ValueError:
-        document = None
-    if not isinstance(document, dict):
-        raise CommandError(f"{response.url} answered with something else than a JSON object; is it the API of a gpufleet?")
-    return document

@@ -32,15 +32,22 @@ def list_all(
     from workers.cli.client import FleetClient
 
     with FleetClient(api) as client:
-        answer = client.dead_letters(queue, limit=limit) if queue else client.dead_letter_queues()
+        answer = client.dead_letters(queue, limit=limit) if queue is not None else client.dead_letter_queues()
     if as_json:
         output.write_json(answer)
-    elif queue:
+    elif queue is not None:
         rows = [
-            (id_of(one), output.moment(one.get("sent_at")), (one.get("attributes") or {}).get("reason"), _excerpt(one))
+            (
+                id_of(one),
+                _attributes(one).get("message_id"),
+                reference_of(one),
+                output.moment(one.get("sent_at")),
+                _attributes(one).get("reason"),
+                _excerpt(one),
+            )
             for one in letters(answer)
         ]
-        output.table(("ID", "SENT", "REASON", "BODY"), rows, empty="no dead letters")
+        output.table(("ID", "REJECTION", "REFERENCE", "SENT", "REASON", "BODY"), rows, empty="no dead letters")
     else:
         output.table(("QUEUE", "DEAD LETTERS"), queues(answer), empty="no queues")
 
@@ -56,8 +63,9 @@ def show(queue: Queue, message_id: Annotated[str, typer.Argument(metavar="ID")],
         output.write_json(answer)
         return
     one = answer.get("dead_letter", answer)
-    output.pairs([("id", id_of(one)), ("sent", output.moment(one.get("sent_at"))), ("attributes", one.get("attributes"))])
-    output.write(f"\n{_readable(one.get('body', ''))}")
+    known = [("id", id_of(one)), ("rejection", _attributes(one).get("message_id")), ("reference", reference_of(one))]
+    output.pairs([*known, ("sent", output.moment(one.get("sent_at"))), ("attributes", one.get("attributes"))])
+    output.write_text(f"\n{_readable(one.get('body', ''))}")
 
 
 @app.command()
@@ -116,6 +124,20 @@ def id_of(one: dict[str, Any]) -> str:
     return str(one.get("message_id") or one.get("id"))
 
 
+def _attributes(one: dict[str, Any]) -> dict[str, Any]:
+    return one.get("attributes") or {}
+
+
+def reference_of(one: dict[str, Any]) -> str | None:
+    """What its producer calls the message, where its body can be read and says so."""
+    try:
+        document = json.loads(one.get("body") or "", strict=False)
+    except (ValueError, RecursionError):
+        return None
+    found = document.get("reference") if isinstance(document, dict) else None
+    return found if isinstance(found, str) else None
+
+
 def _excerpt(one: dict[str, Any]) -> str:
     text = " ".join(str(one.get("body") or one.get("excerpt") or "").split())
     return text if len(text) <= 60 else f"{text[:57]}..."
@@ -124,5 +146,5 @@ def _excerpt(one: dict[str, Any]) -> str:
 def _readable(body: str) -> str:
     try:
         return json.dumps(json.loads(body), indent=2, ensure_ascii=False)
-    except ValueError:
+    except (ValueError, RecursionError):
         return body

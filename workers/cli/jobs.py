@@ -24,18 +24,19 @@ def jobs(
     namespace: Annotated[str | None, typer.Option(help="Only those of this namespace.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
+    wide: Annotated[bool, typer.Option("--wide", help="With labels.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List jobs, newest first."""
     from workers.cli.client import FleetClient
-    from workers.cli.records import job_table
+    from workers.cli.records import job_table, record
 
     with FleetClient(api) as client:
         page = client.jobs(target_region=region, status=status, namespace=namespace, limit=limit, cursor=cursor)
     if as_json:
-        output.write_json(page)
+        output.write_json(page | {"jobs": [record(one) for one in page["jobs"]]})
         return
-    job_table(page["jobs"])
+    job_table(page["jobs"], wide=wide)
     more(page)
 
 
@@ -53,7 +54,7 @@ def job(
 ) -> ExitCode:
     """Show one job with its executions."""
     from workers.cli.client import FleetClient
-    from workers.cli.records import job_page, state_of
+    from workers.cli.records import job_page, record, state_of
     from workers.cli.watching import watch as follow
 
     with FleetClient(api) as client:
@@ -61,7 +62,7 @@ def job(
             follow(client, [job_id], quiet=as_json)
         found = client.job(job_id)
     if as_json:
-        output.write_json(found)
+        output.write_json(record(found))
     else:
         job_page(found)
     done = state_of(found.get("job", found)) == "succeeded"
@@ -76,13 +77,15 @@ def cancel(
 ) -> None:
     """Cancel a job. One that waits ends at once; one that runs is stopped on its cluster first."""
     from workers.cli.client import FleetClient
+    from workers.cli.records import record
 
     with FleetClient(api) as client:
         answer = client.cancel(job_id, reason=reason)
-    if as_json:
-        output.write_json(answer)
-    else:
-        output.write(str(answer.get("message") or f"{job_id} is being cancelled"))
+        said = str(answer.get("message") or f"{job_id} is being cancelled")
+        if as_json:
+            output.write_json({**record(client.job(job_id)), "answer": said})
+            return
+    output.write(said)
 
 
 def events(job_id: JobId, api: Api = API, as_json: AsJson = False) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -32,9 +33,19 @@ def logs(
     if follow and as_json:
         raise CommandError("--json: a log that is followed has no end, so it can't be one JSON document", code=ExitCode.USAGE)
     with FleetClient(api) as client:
+        if as_json and execution is None:
+            execution = newest_with_logs(client.job(job_id))
         lines = client.logs(job_id, follow=follow, execution=execution, pod=pod, container=container, tail=tail)
         if as_json:
             output.write_json({"job_id": job_id, "execution": execution, "lines": list(lines)})
             return
         for line in lines:
-            output.write(line)
+            output.write_log(line)
+
+
+def newest_with_logs(record: Mapping[str, Any]) -> int:
+    """Which execution the API shows the log of where none is named: the current one, or the one before while that waits for a cluster."""
+    number = int(record.get("execution") or 1)
+    current: Mapping[str, Any] = next((one for one in record.get("executions") or [] if one.get("number") == number), {})
+    waits = current.get("object") is None and record.get("state") not in {"pending", "running"}
+    return number - 1 if number > 1 and waits else number

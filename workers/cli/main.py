@@ -1,12 +1,14 @@
 """The entry point: `gpufleet COMMAND`. Each group of commands is in a file of its own and imports what is slow only when it runs.
 
-Exit codes: 0 done; 1 the job failed or was refused; 2 a bad option or input; 3 not found; 4 conflict; 5 the API can't be reached.
+Exit codes: 0 done; 1 the job failed or was refused; 2 a bad option, input or filter; 3 not found; 4 conflict; 5 no gpufleet API answers.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+from typing import Any
 
 import typer
 
@@ -14,8 +16,8 @@ from workers.cli import dead_letters, jobs, logs, rejections, running, setup, su
 from workers.cli.failures import CommandError, ExitCode
 
 EPILOG = (
-    "Exit codes: 0 done; 1 the job failed, was cancelled or was refused; 2 a bad option or input; 3 not found; 4 conflict; "
-    "5 the API can't be reached."
+    "Exit codes: 0 done; 1 the job failed, was cancelled or was refused; 2 a bad option, input or filter; 3 not found; 4 conflict; "
+    "5 no gpufleet API answers; 130 Ctrl-C."
 )
 
 app = typer.Typer(
@@ -33,23 +35,23 @@ app.add_typer(dead_letters.app, name="dead-letters")
 
 def main() -> None:
     """Run a command and leave with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what the terminal's encoding has not is shown as an escape
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
-    """Run a command; returns its exit code and raises nothing that a user could cause."""
-    from workers.cli import output
-
+    """Run a command; returns its exit code and raises nothing that a user could cause. With `--json`, errors are JSON too."""
     try:
+        _require_text(arguments)
         code = app(arguments, prog_name="gpufleet", standalone_mode=False)
     except CommandError as error:
-        output.tell(error)
-        return error.code
+        return _told(error, arguments)
     except typer.TyperException as error:
-        _show(error)
-        return ExitCode.USAGE
+        return _told(_usage(error, arguments), arguments)
     except (typer.Abort, KeyboardInterrupt):
-        return ExitCode.INTERRUPTED
+        return _told(CommandError("interrupted", code=ExitCode.INTERRUPTED), arguments)
     except BrokenPipeError:
         # The reader of our output has left, as `head` does. Python would complain once more when it flushes at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -57,10 +59,44 @@ def run(arguments: list[str]) -> int:
     return code if isinstance(code, int) else ExitCode.OK
 
 
-def _show(error: typer.TyperException) -> None:
-    """Say what is wrong with the command line, with its usage where typer knows it."""
-    show = getattr(error, "show", None)
-    if show is not None:
-        show()
-    else:
-        sys.stderr.write(f"Error: {error}\n")
+def _require_text(arguments: list[str]) -> None:
+    """Raises CommandError for an argument that is not UTF-8: nothing that is sent, looked up or printed could carry it."""
+    for number, argument in enumerate(arguments, 1):
+        if any("\ud800" <= one <= "\udfff" for one in argument):
+            raise CommandError.at(f"argument {number}", argument, "must be UTF-8")
+
+
+def _told(error: CommandError, arguments: list[str]) -> int:
+    from workers.cli import output
+
+    if _wants_json(arguments):
+        output.write_json({"error": error.as_json()})
+    elif error.code is not ExitCode.INTERRUPTED:
+        output.tell(error)
+    return error.code
+
+
+def _wants_json(arguments: list[str]) -> bool:
+    """Looked up here, since the command line itself can be what is wrong. After `--` nothing is an option."""
+    return "--json" in arguments[: arguments.index("--") if "--" in arguments else None]
+
+
+def _usage(error: typer.TyperException, arguments: list[str]) -> CommandError:
+    """What typer says of the command line, as one line; it names the option apart where it knows which."""
+    parameter: Any = getattr(error, "param", None)
+    context: Any = getattr(error, "ctx", None)
+    message = error.format_message().rstrip(".")
+    hint = f" ({context.command_path} --help tells more)" if context is not None else ""
+    if parameter is None or not error.message:
+        return CommandError(f"{message}{hint}", code=ExitCode.USAGE)
+    field = parameter.opts[0] if parameter.opts and parameter.opts[0].startswith("-") else parameter.make_metavar(context)
+    return CommandError.at(field, _value_of(parameter.opts, arguments), f"{error.message.rstrip('.')}{hint}")
+
+
+def _value_of(names: list[str], arguments: list[str]) -> str | None:
+    """What an option was given, for the last time; None where that is the environment's, or it is no option."""
+    for place in range(len(arguments) - 1, -1, -1):
+        name, separator, value = arguments[place].partition("=")
+        if name in names:
+            return value if separator else next(iter(arguments[place + 1 :]), None)
+    return None

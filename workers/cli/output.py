@@ -7,7 +7,9 @@ looks, and honours NO_COLOR).
 from __future__ import annotations
 
 import json
+import re
 import sys
+import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -19,6 +21,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _WIDE = 4096
+_LONGEST_CELL = 120
+"""Characters of a table's cell; whoever wants the whole of it asks for the one thing, or for `--json`."""
+_HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+"""Categories of Unicode that steer a terminal or the order of what is read: controls, bidi overrides, lone surrogates, separators."""
+_JOINERS = "\u200c\u200d"
+"""Of the same categories, but needed to write Persian, Indic scripts and emoji."""
+_COLOUR = re.compile(r"(\x1b\[[0-9;]{0,32}m)")
 
 COLOURS = {
     "queued": "white",
@@ -50,27 +59,60 @@ def err() -> Console:
 
 def say(text: str) -> None:
     """One line about what happens, on standard error."""
-    err().print(text, markup=False)
+    err().print(safe(text), markup=False)
 
 
 def tell(error: CommandError) -> None:
     """An error and its faults, on standard error."""
     from rich.text import Text
 
-    err().print(Text.assemble(("error: ", "bold red"), error.message))
+    err().print(Text.assemble(("error: ", "bold red"), safe(error.message)))
     for fault in error.faults:
-        err().print(Text(f"  {fault}"))
+        if str(fault) != error.message:
+            err().print(Text(f"  {safe(str(fault))}"))
 
 
 def write(text: str) -> None:
-    """Text to standard output as it is; no markup, no wrapping."""
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
+    """A line to standard output; no markup, no wrapping, and nothing in it that steers a terminal."""
+    _put(safe(text))
+
+
+def write_text(text: str) -> None:
+    """Text of several lines to standard output, made safe as one line is."""
+    _put(safe(text, keep="\n\t"))
+
+
+def write_log(line: str) -> None:
+    """A line of a log: as it is for a program, made safe for a terminal, where only its colours stay."""
+    if not sys.stdout.isatty():
+        _put(line)
+        return
+    parts = _COLOUR.split(line)
+    told = "".join(part if _COLOUR.fullmatch(part) else safe(part, keep="\t") for part in parts)
+    _put(f"{told}\x1b[0m" if len(parts) > 1 else told)
 
 
 def write_json(document: Any) -> None:
     """A document to standard output: indented for a terminal, on one line for a program."""
-    write(json.dumps(document, indent=2 if sys.stdout.isatty() else None, ensure_ascii=False))
+    text = json.dumps(document, indent=2 if sys.stdout.isatty() else None, ensure_ascii=False)
+    # JSON leaves some of them as they are, and lone surrogates could not be written at all; as escapes they mean the same.
+    _put("".join(f"\\u{ord(one):04x}" if _steers(one) and one != "\n" and ord(one) < 0x10000 else one for one in text))
+
+
+def _put(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def safe(text: str, *, keep: str = "") -> str:
+    """Text from outside with everything shown that would steer a terminal or turn the order of reading: `\\x1b`, `\\u202e`."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(one if one in keep or not _steers(one) else one.encode("unicode_escape").decode() for one in text)
+
+
+def _steers(character: str) -> bool:
+    return unicodedata.category(character) in _HIDDEN and character not in _JOINERS
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) -> None:
@@ -82,7 +124,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) 
     for column in columns:
         shown.add_column(column, no_wrap=True)
     for row in rows:
-        shown.add_row(*(Text(text, style=COLOURS.get(text, "")) for text in map(cell, row)))
+        shown.add_row(*(Text(text, style=COLOURS.get(text, "")) for text in map(_short, row)))
     if not shown.row_count:
         say(empty)
     else:
@@ -93,10 +135,15 @@ def pairs(items: Iterable[tuple[str, Any]]) -> None:
     """Names and values, one a line; those without a value are left out."""
     from rich.text import Text
 
-    known = [(name, cell(value)) for name, value in items if value not in (None, "", [], {})]
+    known = [(name, safe(cell(value))) for name, value in items if value not in (None, "", [], {})]
     width = max((len(name) for name, _ in known), default=0)
     for name, value in known:
         out().print(Text.assemble((f"{name:<{width}}  ", "bold"), (value, COLOURS.get(value, ""))))
+
+
+def _short(value: Any) -> str:
+    text = safe(cell(value))
+    return text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"
 
 
 def cell(value: Any) -> str:
@@ -113,12 +160,13 @@ def cell(value: Any) -> str:
 
 
 def moment(text: str | None) -> str:
-    """A time of the API in this machine's zone, to the second."""
+    """A time of the API to the second, in UTC as in every log."""
     if not text:
         return "-"
     try:
-        return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    except ValueError:
+        found = datetime.fromisoformat(text)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError):
         return text
 
 

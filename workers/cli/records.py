@@ -12,6 +12,32 @@ TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
 Record = Mapping[str, Any]
 
 
+_NAMES = {
+    "job_id": "id",
+    "job_name": "name",
+    "target_region": "region",
+    "status": "state",
+    "completed_at": "finished_at",
+    "error_message": "message",
+}
+"""What the job queue's door calls the things that the fleet's own door, and so the command, knows under another name."""
+_SUMMARY = (
+    *("id", "name", "namespace", "region", "state", "priority", "labels"),
+    *("submitted_at", "submitted_by", "updated_at", "finished_at", "message"),
+)
+
+
+def record(found: Record) -> dict[str, Any]:
+    """A job's record for programs: whichever door it came from, under the same names, and with everything else that the door tells."""
+    return {_NAMES.get(name, name): value for name, value in found.items()}
+
+
+def summary(found: Record) -> dict[str, Any]:
+    """The part of a record that both doors tell."""
+    known = record(found)
+    return {name: known.get(name) for name in _SUMMARY}
+
+
 def state_of(record: Record) -> str:
     """The state of a job, under either of its names."""
     return str(record.get("state") or record.get("status") or "unknown")
@@ -32,8 +58,8 @@ def region_of(record: Record) -> str:
     return str(record.get("region") or record.get("target_region") or "-")
 
 
-def job_table(records: Iterable[Record], *, empty: str = "no jobs") -> None:
-    """Jobs, one a line."""
+def job_table(records: Iterable[Record], *, wide: bool = False, empty: str = "no jobs") -> None:
+    """Jobs, one a line; a wide table has their labels, too."""
     rows = [
         (
             id_of(one),
@@ -43,11 +69,13 @@ def job_table(records: Iterable[Record], *, empty: str = "no jobs") -> None:
             state_of(one),
             one.get("priority"),
             output.age(one.get("submitted_at")),
+            *([one.get("labels") or None] if wide else []),
             one.get("error_message") or one.get("message"),
         )
         for one in records
     ]
-    output.table(("ID", "NAME", "NAMESPACE", "REGION", "STATE", "PRIORITY", "AGE", "MESSAGE"), rows, empty=empty)
+    labels = ("LABELS",) if wide else ()
+    output.table(("ID", "NAME", "NAMESPACE", "REGION", "STATE", "PRIORITY", "AGE", *labels, "MESSAGE"), rows, empty=empty)
 
 
 def job_page(document: Mapping[str, Any]) -> None:
@@ -82,7 +110,7 @@ def job_page(document: Mapping[str, Any]) -> None:
     if executions:
         output.write("")
         output.table(
-            ("EXECUTION", "STATE", "REGION", "STARTED", "FINISHED", "REASON", "OBJECT"),
+            ("EXECUTION", "STATE", "REGION", "STARTED", "FINISHED", "REASON", "OBJECT", "MESSAGE"),
             [
                 (
                     one.get("number"),
@@ -92,6 +120,7 @@ def job_page(document: Mapping[str, Any]) -> None:
                     output.moment(one.get("finished_at")),
                     one.get("reason"),
                     (one.get("object") or {}).get("name"),
+                    one.get("message"),
                 )
                 for one in executions
             ],

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from workers.cli import output
+from workers.cli.failures import Fault, shown
 from workers.cli.options import API, Api, AsJson, Cursor, Limit
 
 
@@ -27,10 +28,10 @@ def rejections(
     from workers.cli.jobs import more
 
     with FleetClient(api) as client:
-        answer = client.rejection(rejection_id) if rejection_id else client.rejections(limit=limit, cursor=cursor)
+        answer = client.rejection(rejection_id) if rejection_id is not None else client.rejections(limit=limit, cursor=cursor)
     if as_json:
         output.write_json(answer)
-    elif rejection_id:
+    elif rejection_id is not None:
         _page(answer.get("rejection", answer))
     else:
         rows = [(one["id"], output.moment(one.get("rejected_at")), one.get("reference"), _why(one)) for one in answer["rejections"]]
@@ -56,6 +57,6 @@ def _page(one: dict[str, Any]) -> None:
         ]
     )
     for problem in one.get("problems") or []:
-        output.write(f"  {problem.get('pointer') or '/'}: {problem.get('value')}: {problem.get('rule')}")
+        output.write(f"  {Fault(problem.get('pointer') or '/', shown(problem.get('value')), str(problem.get('rule')))}")
     if one.get("excerpt"):
-        output.write(f"\n{one['excerpt']}")
+        output.write_text(f"\n{one['excerpt']}")

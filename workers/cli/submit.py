@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,11 +35,14 @@ class _Outcome:
     error: CommandError | None = None
 
     def as_json(self) -> dict[str, Any]:
+        from workers.cli.records import summary
+
         found: dict[str, Any] = {"source": self.bundle.source, "name": self.bundle.name}
-        if self.error is not None:
-            faults = [{"field": fault.field, "value": fault.value, "rule": fault.rule} for fault in self.error.faults]
-            return found | {"error": self.error.message, "faults": faults}
-        return found | {"created": self.created, "job": self.record}
+        return found | {
+            "created": self.created,
+            "job": None if self.record is None else summary(self.record),
+            "error": None if self.error is None else self.error.as_json(),
+        }
 
 
 def submit(
@@ -55,71 +60,111 @@ def submit(
     spot_instance_type: Annotated[str | None, typer.Option(metavar="TYPE", help="Run on spot machines of this type only.")] = None,
     max_spot_price: Annotated[float | None, typer.Option(metavar="USD", help="And only while an hour of it costs no more.")] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Wait for the end; exit code 1 unless every job succeeds.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="With --watch: tell every event, also of many jobs to a file.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Submit every Job in the files, with the objects (Services, ConfigMaps) that stand beside it in the same file."""
+    """Submit every Job in the files, with the objects (Services, ConfigMaps) that stand with it in the same file.
+
+    Where a file holds several Jobs, an object belongs to the one Job that it follows; one that stands before the first Job, to the first.
+    A file has at most 4 MiB.
+    """
     from workers.cli.bundles import load_bundles
     from workers.cli.client import FleetClient
 
-    labels = _labels(label or [])
+    optional = {
+        "labels": _labels(label or []),
+        "retry": {"max_attempts": max_attempts} if max_attempts > 1 else None,
+        "timeouts": _given(queue_seconds=queue_timeout, execution_seconds=execution_timeout, total_seconds=total_timeout),
+        "spot_instance_type": spot_instance_type,
+        "max_spot_price": _price(max_spot_price),
+    }
+    envelope = _given(target_region=region, namespace=namespace, priority=priority, **optional)
     bundles = [bundle for file in files for bundle in load_bundles(_read(file), source=file)]
     if idempotency_key is not None and len(bundles) > 1:
-        raise CommandError(f"--idempotency-key stands for one job, and these files hold {len(bundles)}", code=ExitCode.USAGE)
-    envelope: dict[str, Any] = {"target_region": region, "namespace": namespace, "priority": priority}
-    if labels:
-        envelope["labels"] = labels
-    if max_attempts > 1:
-        envelope["retry"] = {"max_attempts": max_attempts}
-    limits = {"queue_seconds": queue_timeout, "execution_seconds": execution_timeout, "total_seconds": total_timeout}
-    if any(limits.values()):
-        envelope["timeouts"] = {name: seconds for name, seconds in limits.items() if seconds is not None}
-    spot = {"spot_instance_type": spot_instance_type, "max_spot_price": max_spot_price}
-    envelope |= {name: value for name, value in spot.items() if value is not None}
+        raise CommandError.at("--idempotency-key", idempotency_key, f"stands for one job, and these files hold {len(bundles)}")
     with FleetClient(api) as client:
         outcomes = _send(client, bundles, envelope, idempotency_key)
-        if as_json and not watch:
-            output.write_json({"submissions": [one.as_json() for one in outcomes]})
-        _report(outcomes, accepted=not as_json)
+        if not as_json:
+            _report(outcomes)
         code = max((_code(one) for one in outcomes), default=ExitCode.OK)
-        if watch:
-            code = max(code, _watch(client, outcomes, as_json=as_json))
+        if watch and any(one.record is not None for one in outcomes):
+            try:
+                outcomes, ended = _watch(client, outcomes, as_json=as_json, verbose=verbose)
+            except CommandError as error:
+                if as_json:  # what was accepted is told all the same
+                    _write(outcomes, error)
+                    return error.code
+                raise
+            code = max(code, ended)
+    if as_json:
+        _write(outcomes)
     return code
 
 
+def _write(outcomes: list[_Outcome], error: CommandError | None = None) -> None:
+    document: dict[str, Any] = {"submissions": [one.as_json() for one in outcomes]}
+    output.write_json(document if error is None else document | {"error": error.as_json()})
+
+
+def _given(**parts: Any) -> dict[str, Any]:
+    """Those that have something in them; a number has, also 0."""
+    return {name: value for name, value in parts.items() if value is not None and value != {}}
+
+
+def _price(price: float | None) -> float | None:
+    if price is not None and not (math.isfinite(price) and price > 0):
+        raise CommandError.at("--max-spot-price", price, "must be a number of USD above 0")
+    return price
+
+
 def _labels(texts: list[str]) -> dict[str, str]:
-    labels = {}
+    labels: dict[str, str] = {}
     for text in texts:
         key, separator, value = text.partition("=")
         if not key or not separator:
-            raise CommandError(f"--label: {text!r}: must be KEY=VALUE", code=ExitCode.USAGE)
+            raise CommandError.at("--label", text, "must be KEY=VALUE")
+        if key in labels:
+            raise CommandError.at("--label", text, f"must give each key once; {key} is {labels[key] or '(empty)'} already")
         labels[key] = value
     return labels
 
 
 def _read(file: str) -> bytes:
-    if file == STDIN:
-        return sys.stdin.buffer.read()
+    from shared.clusters.manifests import MAX_TEXT_BYTES
+
+    if not file:
+        raise CommandError.at("FILE", file, "must name a file, or - for standard input")
+    most = MAX_TEXT_BYTES + 1  # what is larger is refused by whoever reads it; a device has no end
     try:
-        return Path(file).read_bytes()
+        if file == STDIN:
+            return sys.stdin.buffer.read(most)
+        with Path(file).open("rb") as opened:
+            return opened.read(most)
     except OSError as error:
-        raise CommandError(f"{file}: {error.strerror}", code=ExitCode.USAGE) from error
+        raise CommandError.at("FILE", file, error.strerror or "can't be read") from error
 
 
 def _send(client: Any, bundles: list[Bundle], envelope: Mapping[str, Any], key: str | None) -> list[_Outcome]:
     from rich.progress import Progress
 
-    outcomes = []
+    outcomes: list[_Outcome] = []
+    away: CommandError | None = None
     with Progress(console=output.err(), transient=True, disable=len(bundles) < 3 or not sys.stderr.isatty()) as progress:
         for bundle in progress.track(bundles, description="submitting"):
             request = {**envelope, "manifest": bundle.manifest}
             if bundle.supporting:
                 request["supporting"] = bundle.supporting
+            if away is not None:  # the rest would fare no better
+                outcomes.append(_Outcome(bundle=bundle, error=CommandError(f"not sent: {away.message}", code=away.code)))
+                continue
             try:
                 record, created = client.submit(request, idempotency_key=key)
                 outcomes.append(_Outcome(bundle=bundle, record=record, created=created))
             except CommandError as error:
                 if error.code is ExitCode.UNREACHABLE:
-                    raise  # the rest would fare no better
+                    if not outcomes:
+                        raise
+                    away = error
                 outcomes.append(_Outcome(bundle=bundle, error=error))
     return outcomes
 
@@ -128,8 +173,8 @@ def _code(outcome: _Outcome) -> ExitCode:
     return outcome.error.code if outcome.error is not None else ExitCode.OK
 
 
-def _report(outcomes: list[_Outcome], *, accepted: bool) -> None:
-    """Tell of what was refused, on standard error, and, if asked to, of what was accepted."""
+def _report(outcomes: list[_Outcome]) -> None:
+    """Tell of what was refused, on standard error, and of what was accepted."""
     from workers.cli.records import id_of, region_of, state_of
 
     for one in outcomes:
@@ -137,21 +182,33 @@ def _report(outcomes: list[_Outcome], *, accepted: bool) -> None:
             faults = one.error.faults or (Fault("", "", one.error.message),)
             head = f"{one.bundle.source}: {one.bundle.name}: {one.error.message if one.error.faults else 'refused'}"
             output.tell(CommandError(head, faults=faults))
-        elif one.record is not None and accepted:
+        elif one.record is not None:
             note = "" if one.created else "  (an earlier submission under this idempotency key)"
+            beside = ", ".join(_called(item) for item in one.bundle.supporting)
+            note += f"  with {beside}" if beside else ""
             output.write(f"{id_of(one.record)}  {one.bundle.name}  {region_of(one.record)}  {state_of(one.record)}{note}")
 
 
-def _watch(client: Any, outcomes: list[_Outcome], *, as_json: bool) -> ExitCode:
+def _called(item: Mapping[str, Any]) -> str:
+    metadata = item.get("metadata")
+    return f"{item.get('kind') or '(no kind)'}/{metadata.get('name') if isinstance(metadata, dict) else '(unnamed)'}"
+
+
+def _watch(client: Any, outcomes: list[_Outcome], *, as_json: bool, verbose: bool) -> tuple[list[_Outcome], ExitCode]:
+    """The outcomes with the last record of each job. Of many jobs, a reader that is no terminal is told the ends alone."""
     from workers.cli.records import id_of, name_of, state_of
     from workers.cli.watching import watch
 
-    sent = [id_of(one.record) for one in outcomes if one.record is not None]
-    records = watch(client, sent, quiet=as_json)
-    if as_json:
-        refused = [one.as_json() for one in outcomes if one.error is not None]
-        output.write_json({"jobs": list(records.values()), "refused": refused})
-    else:
-        for job_id, record in records.items():
-            output.write(f"{job_id}  {name_of(record)}  {state_of(record)}")
-    return ExitCode.OK if all(state_of(record) == "succeeded" for record in records.values()) else ExitCode.FAILED
+    def tell(record: Mapping[str, Any]) -> None:
+        if not as_json:
+            why = record.get("message") or record.get("reason")
+            output.write(f"{id_of(record)}  {name_of(record)}  {state_of(record)}{f'  {why}' if why else ''}")
+
+    sent = list(dict.fromkeys(id_of(one.record) for one in outcomes if one.record is not None))
+    quiet = as_json or (len(sent) > 1 and not verbose and not sys.stderr.isatty())
+    records = watch(client, sent, quiet=quiet, ended=tell)
+    counts = Counter(state_of(record) for record in records.values())
+    if not as_json and len(sent) > 1:
+        output.say(f"{len(sent)} jobs: {', '.join(f'{count} {state}' for state, count in sorted(counts.items()))}")
+    seen = [one if one.record is None else replace(one, record=records[id_of(one.record)]) for one in outcomes]
+    return seen, ExitCode.OK if set(counts) == {"succeeded"} else ExitCode.FAILED

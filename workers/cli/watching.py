@@ -17,17 +17,26 @@ _PATIENCE = 8
 """How many times in a row the API may be away (a restart, a deployment) before a watch gives up; about half a minute."""
 
 Pause = Callable[[float], None]
+Ended = Callable[[Mapping[str, Any]], None]
 
 
-def watch(client: FleetClient, job_ids: Sequence[str], *, quiet: bool, pause: Pause = time.sleep) -> dict[str, Mapping[str, Any]]:
-    """Follow jobs until all have ended; returns their last records by id. Unless quiet, each event is a line on standard error."""
+def watch(
+    client: FleetClient, job_ids: Sequence[str], *, quiet: bool, ended: Ended = lambda _: None, pause: Pause = time.sleep
+) -> dict[str, Mapping[str, Any]]:
+    """Follow jobs until all have ended; returns their last records by id. Unless quiet, each event is a line on standard error.
+
+    `ended` is called with the record of each job as it ends.
+    """
     watches = {job_id: _Watch(client, job_id, quiet=quiet, named=len(job_ids) > 1) for job_id in job_ids}
     seconds, failures = FIRST_PAUSE, 0
     while True:
         news = False
         try:
             for one in watches.values():
-                news = one.look() or news
+                if one.look():
+                    news = True
+                    if one.ended:
+                        ended(one.record)
             failures = 0
         except CommandError as error:
             failures += 1

@@ -20,21 +20,43 @@ from workers.cli.answers import error_of
     ],
 )
 def test_a_fault_is_one_line(document: dict[str, Any], line: str) -> None:
-    assert [str(fault) for fault in error_of(422, json.dumps(document).encode()).faults] == [line]
+    assert [str(fault) for fault in error_of(422, json.dumps(document).encode(), api="http://x").faults] == [line]
 
 
 def test_a_long_value_is_cut() -> None:
     body = json.dumps({"detail": [{"pointer": "/a", "input": "x" * 500, "msg": "m"}]}).encode()
 
-    (fault,) = error_of(422, body).faults
+    (fault,) = error_of(422, body, api="http://x").faults
 
     assert len(fault.value) == 120
-    assert fault.value.endswith("...")
+    assert fault.value.endswith("…")
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"null", b'"text"', b"{}", b"\xff"])
+@pytest.mark.parametrize("body", [b"[]", b"null", b'"text"', b"{}"])
 def test_an_answer_of_another_shape_still_becomes_an_error(body: bytes) -> None:
-    error = error_of(500, body)
+    error = error_of(500, body, api="http://x")
 
     assert "500" in error.message
     assert error.code == 1
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"\xff", b"[" * 100_000])
+@pytest.mark.parametrize("status", [301, 400, 404, 500, 501])
+def test_an_answer_that_is_no_json_is_of_no_gpufleet(status: int, body: bytes) -> None:
+    error = error_of(status, body, api="http://x")
+
+    assert error.message.startswith("http://x: this is not a gpufleet API: ")
+    assert str(status) in error.message
+    assert error.code == 5
+
+
+@pytest.mark.parametrize(("detail", "code"), [("Not Found", 5), (["x"], 5), (None, 5), ("Job 'x' not found", 3)])
+def test_a_missing_path_is_no_missing_thing(detail: Any, code: int) -> None:
+    assert error_of(404, json.dumps({"detail": detail}).encode(), api="http://x").code == code
+
+
+@pytest.mark.parametrize(("method", "code"), [("GET", 2), ("POST", 1), ("DELETE", 1)])
+def test_a_question_that_breaks_a_rule_is_bad_usage_and_a_refusal_is_a_failure(method: str, code: int) -> None:
+    body = json.dumps({"detail": [{"pointer": "/status", "input": "x", "msg": "must be a status"}]}).encode()
+
+    assert error_of(422, body, api="http://x", method=method).code == code

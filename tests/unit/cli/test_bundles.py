@@ -21,10 +21,10 @@ def test_one_job_takes_everything_in_the_file() -> None:
     assert shape(thing("Service", "a"), thing("Job", "j"), thing("ConfigMap", "b")) == [("j", ["a", "b"])]
 
 
-def test_what_follows_a_job_is_its_own_and_what_comes_first_is_everybodys() -> None:
-    documents = [thing("ConfigMap", "all"), thing("Job", "one"), thing("Service", "s1"), thing("Job", "two")]
+def test_what_follows_a_job_is_its_own_and_what_comes_first_is_the_firsts() -> None:
+    documents = [thing("ConfigMap", "c"), thing("Job", "one"), thing("Service", "s1"), thing("Job", "two"), thing("Service", "s2")]
 
-    assert shape(*documents) == [("one", ["all", "s1"]), ("two", ["all"])]
+    assert shape(*documents, thing("Job", "three")) == [("one", ["c", "s1"]), ("two", ["s2"]), ("three", [])]
 
 
 @pytest.mark.parametrize(
@@ -44,5 +44,6 @@ def test_what_is_no_submission_is_refused_with_file_and_rule(text: bytes, expect
 
     told = "\n".join([caught.value.message, *map(str, caught.value.faults)])
     assert "train.yaml" in told
+    assert not any(python in told for python in ("None", "b'", "nothing"))
     assert expected in told
     assert caught.value.code == 2

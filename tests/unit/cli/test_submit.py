@@ -120,8 +120,9 @@ def test_json_is_one_document_with_the_refused_ones_in_it(
     assert gpufleet("submit", write(JOB, JOB), "--json") == 4
 
     first, second = json.loads(capsys.readouterr().out)["submissions"]
-    assert (first["created"], first["job"]["job_id"]) == (False, "job-1")
-    assert second["error"] == "job ID or idempotency key is already in use"
+    assert (first["created"], first["job"]["id"], first["job"]["state"], first["error"]) == (False, "job-1", "queued", None)
+    assert second["error"] == {"message": "job ID or idempotency key is already in use", "faults": [], "exit_code": 4}
+    assert second["job"] is None
 
 
 @pytest.mark.parametrize(("end", "code"), [("succeeded", 0), ("failed", 1), ("cancelled", 1)])
@@ -162,11 +163,106 @@ def test_a_watch_with_json_writes_one_document_and_nothing_else(
     assert gpufleet("submit", write(JOB), "--watch", "--json") == 0
 
     printed = capsys.readouterr()
-    assert json.loads(printed.out)["jobs"][0]["state"] == "succeeded"
+    assert json.loads(printed.out)["submissions"][0]["job"]["state"] == "succeeded"
     assert printed.err == ""
 
 
-@pytest.mark.parametrize("options", [["--label", "novalue"], ["--label", "=x"], ["--priority", "101"], ["--max-attempts", "0"]])
+def test_a_submission_has_the_same_shape_watched_or_not(
+    api: FakeApi, gpufleet: Run, write: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.on(*ROUTE, {"job": job(labels={"a": "b"})}, status=201)
+    api.on("GET", "/fleet/v1/jobs/job-1", detail("queued", labels={"a": "b"}), detail("succeeded", labels={"a": "b"}))
+    file = write(JOB)
+
+    shapes = []
+    for options in (["--json"], ["--json", "--watch"]):
+        gpufleet("submit", file, *options)
+        (one,) = json.loads(capsys.readouterr().out)["submissions"]
+        shapes.append((set(one), set(one["job"]), one["job"]["id"], one["job"]["name"], one["job"]["region"], one["job"]["labels"]))
+
+    assert shapes[0] == shapes[1]
+    assert shapes[0][2:] == ("job-1", "train", "us-east-1", {"a": "b"})
+
+
+def test_what_was_accepted_is_told_when_the_watch_ends_in_an_error(
+    api: FakeApi, gpufleet: Run, write: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.on(*ROUTE, {"job": job()}, status=201)
+    api.on("GET", "/fleet/v1/jobs/job-1", {"detail": "busy"}, status=503)
+
+    assert gpufleet("submit", write(JOB), "--watch", "--json") == 5
+
+    document = json.loads(capsys.readouterr().out)
+    assert document["submissions"][0]["job"]["id"] == "job-1"
+    assert document["error"]["exit_code"] == 5
+
+
+def test_what_was_accepted_before_the_api_went_away_is_told(
+    api: FakeApi, gpufleet: Run, write: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.on(*ROUTE, {"job": job()}, status=201)
+    api.on(*ROUTE, {"detail": "busy"}, status=503)
+
+    assert gpufleet("submit", write(JOB, JOB, JOB)) == 5
+
+    printed = capsys.readouterr()
+    assert printed.out.startswith("job-1  train")
+    assert "not sent: busy" in printed.err
+    assert len(api.requests) == 2
+
+
+def end_in(api: FakeApi, count: int, state: str) -> None:
+    for number in range(1, count + 1):
+        api.on(*ROUTE, {"job": job(number)}, status=201)
+        path = f"/fleet/v1/jobs/job-{number}"
+        api.on("GET", path, *({**detail(one, revision=r), "id": f"job-{number}"} for r, one in enumerate(["queued", "running", state])))
+        happened = [{"number": one, "type": "x", "state": "running", "execution": 1} for one in range(1, 6)]
+        api.on("GET", f"{path}/events", {"events": happened})
+
+
+def test_many_jobs_are_watched_in_one_line_each_and_a_count(
+    api: FakeApi, gpufleet: Run, write: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    end_in(api, 30, "succeeded")
+
+    assert gpufleet("submit", write(*[JOB] * 30), "--watch") == 0
+
+    printed = capsys.readouterr()
+    assert len(printed.out.splitlines()) == 30 + 30
+    assert printed.out.splitlines()[-1] == "job-30  train  succeeded"
+    assert printed.err == "30 jobs: 30 succeeded\n"
+
+
+def test_every_event_of_many_jobs_is_told_where_it_is_asked_for(
+    api: FakeApi, gpufleet: Run, write: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    end_in(api, 2, "failed")
+
+    assert gpufleet("submit", write(JOB, JOB), "--watch", "--verbose") == 1
+
+    assert len(capsys.readouterr().err.splitlines()) == 2 * 5 + 1
+
+
+def test_what_goes_with_a_job_is_said(api: FakeApi, gpufleet: Run, write: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:
+    api.on(*ROUTE, {"job": job()}, status=201)
+
+    gpufleet("submit", write(SERVICE, JOB, JOB))
+
+    assert [line.partition("with ")[2] for line in capsys.readouterr().out.splitlines()] == ["Service/peers", ""]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--label", "novalue"],
+        ["--label", "=x"],
+        ["--label", "a=b", "--label", "a=c"],
+        ["--priority", "101"],
+        ["--max-attempts", "0"],
+        ["--max-spot-price", "nan"],
+        ["--max-spot-price", "0"],
+    ],
+)
 def test_bad_options_send_nothing(api: FakeApi, gpufleet: Run, write: Callable[..., str], options: list[str]) -> None:
     assert gpufleet("submit", write(JOB), *options) == 2
     assert api.requests == []

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import multiprocessing
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
 
 from tests.simulation import sabotage
+from tests.simulation.pool import results
 from tests.simulation.world import KEPT, Result, run
 
 _STEP = 100
@@ -55,7 +54,7 @@ def _many(seeds: range, options: argparse.Namespace) -> int:
     counts: Counter[str] = Counter()
     violations: list[Result] = []
     steps, done, simulated = 0, 0, 0.0
-    for result in _results(seeds, options.sabotage, options.jobs):
+    for result in results(seeds, sabotaged=options.sabotage, processes=options.jobs):
         done += 1
         steps += result.steps
         simulated += result.seconds
@@ -78,22 +77,6 @@ def _many(seeds: range, options: argparse.Namespace) -> int:
     if violations:
         print(f"violated by seeds {', '.join(str(result.seed) for result in violations)}")
     return int(bool(violations))
-
-
-def _results(seeds: Iterable[int], sabotaged: str | None, jobs: int) -> Iterator[Result]:
-    if jobs <= 1:
-        with sabotage.applied(sabotaged):
-            yield from map(run, seeds)
-        return
-    # Spawned, since the emulator has a thread, and a forked child would have only half of it.
-    with multiprocessing.get_context("spawn").Pool(jobs, initializer=_prepare, initargs=(sabotaged,)) as pool:
-        yield from pool.imap_unordered(run, seeds, chunksize=4)
-
-
-def _prepare(sabotaged: str | None) -> None:
-    """Make a process ready: what has been imported by now never needs to be looked at again by the collection after each run."""
-    sabotage.apply(sabotaged)
-    gc.freeze()
 
 
 def _tell(result: Result, *, whole: bool) -> None:

@@ -28,7 +28,7 @@ class WayIn:
 
 
 def way_in(core: Core) -> WayIn:
-    """The way in over a core. Raises InvalidError or OSError for a bad policy file."""
+    """The way in over a core. Raises PolicyFileError for a bad policy file."""
     settings = core.settings
     gate = Gate(load_policy(settings.policy_file))
     counters = Counters(core.table, core.layout)

@@ -93,11 +93,11 @@ def test_a_file_changes_what_it_names(tmp_path):
         ({"max_gpu": 1}, ["/max_gpu"]),
         ({"max_gpus": "1", "max_cpu": "many"}, ["/max_gpus", "/max_cpu"]),
         ({"allowed_namespaces": "a"}, ["/allowed_namespaces"]),
-        ({"security": {"block_everything": True}}, ["/security"]),
-        ({"security": {"block_privileged": 1}}, ["/security"]),
-        ({"main_kinds": [["v1"]]}, ["/main_kinds"]),
+        ({"security": {"block_everything": True}}, ["/security/block_everything"]),
+        ({"security": {"block_privileged": 1}}, ["/security/block_privileged"]),
+        ({"main_kinds": [["v1"]]}, ["/main_kinds/0"]),
         ({"max_gpus": True}, ["/max_gpus"]),
-        ({"main_kinds": [["v1", "Pod"]]}, [""]),
+        ({"main_kinds": [["v1", "Pod"], "Job"]}, ["/main_kinds/0", "/main_kinds/1"]),
     ],
 )
 def test_a_wrong_setting_is_named(document, pointers):

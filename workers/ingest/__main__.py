@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 
 from shared.aws import connect
+from shared.errors import FleetError
 from shared.queues.queue import Queue
 from shared.settings import Settings
 from workers.ingest.ingest import build
@@ -22,4 +24,7 @@ async def main(stop: asyncio.Event) -> None:
 
 
 if __name__ == "__main__":
-    serve(main, worker="ingest")
+    try:
+        serve(main, worker="ingest")
+    except FleetError as error:
+        sys.exit(str(error))

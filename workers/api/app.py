@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from workers.api import errors
+from workers.api import documentation, errors
 from workers.api.about import release
 from workers.api.core import Core
 from workers.api.fleet.routes import router as fleet
@@ -20,12 +20,14 @@ def create_app(core: Core) -> FastAPI:
         title="gpufleet",
         version=release(),
         description="Runs GPU jobs on Kubernetes clusters in many regions, exactly once.",
+        docs_url=None,
         redoc_url=None,
     )
     app.state.core = core
     for router in (gco_info, gco_queue, fleet):
         app.include_router(router)
     errors.install(app)
+    documentation.install(app)
     app.add_middleware(BodyLimit, limit=core.settings.max_body_bytes)
     app.add_middleware(Requests)
     return app

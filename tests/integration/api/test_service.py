@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from shared.errors import UnavailableError
 from shared.jobs.placement import ClusterReport
 from shared.store.table import Table
+from tests.integration.api.conftest import serving
 
 
 async def test_the_index_names_every_endpoint_of_the_queue(shared_client):
@@ -15,6 +18,28 @@ async def test_the_index_names_every_endpoint_of_the_queue(shared_client):
     assert body.keys() == {"service", "version", "status", "cluster_id", "region", "endpoints"}
     assert (body["service"], body["status"], body["region"]) == ("gpufleet", "running", "us-east-1")
     assert "POST /api/v1/queue/jobs" in body["endpoints"].values()
+
+
+async def test_the_page_of_the_documentation_needs_nobody_else(shared_client):
+    """Neither a CDN nor the internet: all that the page loads is served here."""
+    page = await shared_client.get("/docs")
+    loaded = re.findall(r'(?:src|href)="([^"]+)"', page.text)
+
+    assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert len(loaded) == 3
+    for path in loaded:
+        assert path.startswith("/docs/files/")
+        assert (await shared_client.get(path)).status_code == 200
+    assert "url: '/openapi.json'" in page.text
+    assert (await shared_client.get("/docs/files/nothing.js")).status_code == 404
+
+
+async def test_without_the_package_of_its_scripts_the_page_still_comes(shared_core, monkeypatch):
+    monkeypatch.setattr("workers.api.documentation._PACKAGE", "no_such_package")
+    async with serving(shared_core) as client:
+        page = await client.get("/docs")
+
+    assert "https://cdn.jsdelivr.net/" in page.text
 
 
 async def test_probes(shared_client):
@@ -45,7 +70,8 @@ def table_away(monkeypatch):
     async def away(self, *_, **__):
         raise UnavailableError("throttled", retry_after=2.5)
 
-    monkeypatch.setattr(Table, "_call", away)
+    for operation in ("get", "batch_get", "query", "transact"):
+        monkeypatch.setattr(Table, operation, away)
 
 
 @pytest.mark.usefixtures("table_away")

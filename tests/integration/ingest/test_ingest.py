@@ -245,12 +245,13 @@ async def test_a_pointer_to_no_good_object_is_rejected(room, content, reason):
 
 
 async def test_while_the_table_does_not_answer_a_message_is_left(room, monkeypatch):
-    async def away(self, **_):
+    async def away(*_, **__):
         raise UnavailableError("throttled")
 
     await room.drop(submission(), "{")
     with monkeypatch.context() as broken:
-        broken.setattr(Table, "_call", away)
+        for operation in ("put", "transact"):
+            broken.setattr(Table, operation, away)
         assert await room.take() == [Outcome.LEFT] * 2
     assert await room.dead() == []
     assert await room.waiting() == 2
@@ -307,7 +308,7 @@ async def test_redriving_a_dead_letter_tries_it_again(room):
 
 
 async def test_on_lambda_only_what_was_left_comes_again(room, monkeypatch):
-    async def refuse_keys(self, **_):
+    async def away(*_, **__):
         raise UnavailableError("no answer")
 
     def record(number, body):
@@ -315,7 +316,7 @@ async def test_on_lambda_only_what_was_left_comes_again(room, monkeypatch):
 
     good = await answer(room.ingest, {"Records": [record(1, json.dumps(submission())), record(2, "{")]})
     with monkeypatch.context() as broken:
-        broken.setattr(Table, "_call", refuse_keys)
+        broken.setattr(Table, "transact", away)
         bad = await answer(room.ingest, {"Records": [record(3, json.dumps(submission()))]})
 
     assert good == {"batchItemFailures": []}

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import urllib.error
+import urllib.request
 
 import pytest
+import uvicorn
 
 from workers.api.limits import BodyLimit
 
@@ -94,3 +98,28 @@ async def test_other_scopes_pass():
     scope = {"type": "lifespan"}
     await BodyLimit(app, limit=1)(scope, None, None)
     assert scope["seen"]
+
+
+async def test_a_client_that_sends_everything_before_it_reads_sees_the_answer():
+    """Over real sockets: closed in the middle of what it sends, such a client has nothing but a connection that was reset."""
+
+    async def never(scope, receive, send):
+        raise AssertionError("reached the app")
+
+    def post(port):
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/", data=b"x" * (8 * 1024 * 1024), method="POST")
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(request, timeout=20)
+        with refused.value as answer:
+            return answer.code, answer.read()
+
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(BodyLimit(never, limit=1000), log_config=None, lifespan="off"))
+    serving = asyncio.create_task(server.serve([listening]))
+    try:
+        code, body = await asyncio.to_thread(post, listening.getsockname()[1])
+    finally:
+        server.should_exit = True
+        await serving
+
+    assert (code, body) == (413, b'{"detail":"Request body exceeds maximum size of 1000 bytes"}')

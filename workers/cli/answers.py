@@ -20,7 +20,7 @@ _CODES = {
 
 
 _NO_SUCH_ROUTE = "Not Found"
-"""How a server of the same framework, or another version of ours, says that it has no such path; a thing that is missing is named."""
+"""How our API, and any server of the same framework, begins to say that it has no such path; a thing that is missing is named first."""
 
 
 def error_of(status: int, body: bytes, *, api: str, method: str = "GET") -> CommandError:
@@ -47,7 +47,7 @@ def no_fleet(api: str, why: str) -> CommandError:
 
 def _names_a_thing(document: Any) -> bool:
     detail = document.get("detail") if isinstance(document, Mapping) else None
-    return isinstance(detail, str) and detail != _NO_SUCH_ROUTE
+    return isinstance(detail, str) and not detail.startswith(_NO_SUCH_ROUTE)
 
 
 def _message(status: int, document: Any, faults: list[Fault]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from shared.clusters.manifests import load_documents
+from shared.clusters.manifests import MAX_TEXT_BYTES, load_documents
 from shared.errors import InvalidError, TooLargeError
 from workers.cli.failures import CommandError, ExitCode, Fault
 
@@ -43,7 +43,7 @@ def load_bundles(text: bytes, *, source: str) -> list[Bundle]:
         faults = [Fault.of(problem, source=shown) for problem in invalid.problems]
         raise CommandError(f"{shown}: not a manifest that can be read", code=ExitCode.USAGE, faults=faults) from invalid
     except TooLargeError as error:
-        raise CommandError.at(shown, None, str(error)) from error
+        raise CommandError.at(shown, None, f"must be at most {MAX_TEXT_BYTES // 2**20} MiB ({MAX_TEXT_BYTES} bytes)") from error
     return bundled(documents, source=shown)
 
 

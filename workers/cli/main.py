@@ -83,6 +83,8 @@ def _wants_json(arguments: list[str]) -> bool:
 
 def _usage(error: typer.TyperException, arguments: list[str]) -> CommandError:
     """What typer says of the command line, as one line; it names the option apart where it knows which."""
+    if not error.format_message():  # no command at all: its help has been shown
+        return CommandError("a command is needed", code=ExitCode.USAGE)
     parameter: Any = getattr(error, "param", None)
     context: Any = getattr(error, "ctx", None)
     message = error.format_message().rstrip(".")

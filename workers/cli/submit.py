@@ -90,7 +90,8 @@ def submit(
         if watch and any(one.record is not None for one in outcomes):
             try:
                 outcomes, ended = _watch(client, outcomes, as_json=as_json, verbose=verbose)
-            except CommandError as error:
+            except (CommandError, KeyboardInterrupt) as caught:
+                error = caught if isinstance(caught, CommandError) else CommandError("interrupted", code=ExitCode.INTERRUPTED)
                 if as_json:  # what was accepted is told all the same
                     _write(outcomes, error)
                     return error.code
@@ -180,7 +181,8 @@ def _report(outcomes: list[_Outcome]) -> None:
     for one in outcomes:
         if one.error is not None:
             faults = one.error.faults or (Fault("", "", one.error.message),)
-            head = f"{one.bundle.source}: {one.bundle.name}: {one.error.message if one.error.faults else 'refused'}"
+            counted = one.error.faults and one.error.message != str(faults[0])
+            head = f"{one.bundle.source}: {one.bundle.name}: {one.error.message if counted else 'refused'}"
             output.tell(CommandError(head, faults=faults))
         elif one.record is not None:
             note = "" if one.created else "  (an earlier submission under this idempotency key)"
@@ -201,7 +203,7 @@ def _watch(client: Any, outcomes: list[_Outcome], *, as_json: bool, verbose: boo
 
     def tell(record: Mapping[str, Any]) -> None:
         if not as_json:
-            why = record.get("message") or record.get("reason")
+            why = None if state_of(record) == "succeeded" else record.get("message") or record.get("reason")
             output.write(f"{id_of(record)}  {name_of(record)}  {state_of(record)}{f'  {why}' if why else ''}")
 
     sent = list(dict.fromkeys(id_of(one.record) for one in outcomes if one.record is not None))

@@ -50,7 +50,9 @@ def test_an_answer_that_is_no_json_is_of_no_gpufleet(status: int, body: bytes) -
     assert error.code == 5
 
 
-@pytest.mark.parametrize(("detail", "code"), [("Not Found", 5), (["x"], 5), (None, 5), ("Job 'x' not found", 3)])
+@pytest.mark.parametrize(
+    ("detail", "code"), [("Not Found", 5), ("Not Found: there is nothing at /x", 5), (["x"], 5), (None, 5), ("Job 'x' not found", 3)]
+)
 def test_a_missing_path_is_no_missing_thing(detail: Any, code: int) -> None:
     assert error_of(404, json.dumps({"detail": detail}).encode(), api="http://x").code == code
 

@@ -36,6 +36,7 @@ def test_what_follows_a_job_is_its_own_and_what_comes_first_is_the_firsts() -> N
         (b'{"a": 1, "a": 2}', "/0"),
         (b"\xff\xfe", "UTF-8"),
         (b"- 1\n", "must be an object"),
+        (b" " * (4 * 1024 * 1024 + 1), "must be at most 4 MiB (4194304 bytes)"),
     ],
 )
 def test_what_is_no_submission_is_refused_with_file_and_rule(text: bytes, expected: str) -> None:

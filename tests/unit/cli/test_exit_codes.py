@@ -122,9 +122,9 @@ def test_a_key_that_no_header_can_carry_is_named(
     file = tmp_path / "job.json"
     file.write_text('{"kind": "Job"}')
 
-    assert gpufleet("submit", str(file), "--idempotency-key", key) == 1 + 1
+    assert gpufleet("submit", str(file), "--idempotency-key", key) == 2
 
-    assert "Idempotency-Key: " in capsys.readouterr().err
+    assert capsys.readouterr().err.count("Idempotency-Key: ") == 1
     assert api.requests == []
 
 
@@ -164,6 +164,15 @@ def test_an_option_that_typer_refuses_is_one_line_that_names_it(gpufleet: Run, c
     gpufleet("jobs", "--limit", "0")
 
     assert capsys.readouterr().err == "error: --limit: 0: Input should be greater than or equal to 1 (gpufleet jobs --help tells more)\n"
+
+
+@pytest.mark.parametrize("group", [[], ["dead-letters"]])
+def test_no_command_is_answered_with_the_help_and_exit_code_2(gpufleet: Run, capsys: pytest.CaptureFixture[str], group: list[str]) -> None:
+    assert gpufleet(*group) == 2
+
+    printed = capsys.readouterr()
+    assert "Usage: gpufleet" in printed.out
+    assert printed.err == "error: a command is needed\n"
 
 
 def test_a_list_goes_to_standard_output_and_the_way_on_to_standard_error(

@@ -135,14 +135,14 @@ def test_watching_ends_with_the_job_and_tells_each_event_once(
     history = [event(1, "submitted", "queued"), event(2, "running", "running"), event(3, end, end)]
     api.on(*ROUTE, {"job": job()}, status=201)
     api.on("GET", "/fleet/v1/jobs/job-1", detail("queued", revision=1), detail("running", revision=2), detail("running", revision=2))
-    api.on("GET", "/fleet/v1/jobs/job-1", detail(end, revision=3))
+    api.on("GET", "/fleet/v1/jobs/job-1", detail(end, revision=3, message="logs kept"))
     api.on("GET", "/fleet/v1/jobs/job-1/events", {"events": history[:1]}, {"events": history[:2]}, {"events": history})
 
     assert gpufleet("submit", write(JOB), "--watch") == code
 
     printed = capsys.readouterr()
     assert printed.err.count("submitted") == printed.err.count("running        running") == 1
-    assert printed.out.splitlines()[-1] == f"job-1  train  {end}"
+    assert printed.out.splitlines()[-1] == f"job-1  train  {end}{'' if end == 'succeeded' else '  logs kept'}"
 
 
 def test_watching_survives_an_api_that_is_away_for_a_moment(api: FakeApi, gpufleet: Run, write: Callable[..., str]) -> None:
@@ -195,6 +195,22 @@ def test_what_was_accepted_is_told_when_the_watch_ends_in_an_error(
     document = json.loads(capsys.readouterr().out)
     assert document["submissions"][0]["job"]["id"] == "job-1"
     assert document["error"]["exit_code"] == 5
+
+
+def test_what_was_accepted_is_told_when_somebody_interrupts_the_watch(
+    api: FakeApi, gpufleet: Run, write: Callable[..., str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    api.on(*ROUTE, {"job": job()}, status=201)
+    monkeypatch.setattr("workers.cli.watching.watch", interrupt)
+
+    assert gpufleet("submit", write(JOB), "--watch", "--json") == 130
+
+    document = json.loads(capsys.readouterr().out)
+    assert document["submissions"][0]["job"]["id"] == "job-1"
+    assert document["error"]["message"] == "interrupted"
 
 
 def test_what_was_accepted_before_the_api_went_away_is_told(

@@ -16,6 +16,8 @@ from shared.jobs.model import RetryPolicy, Timeouts
 from shared.jobs.submission import ANY_REGION, MAX_PRIORITY, JobRequest
 
 DEFAULT_NAMESPACE = "gco-jobs"
+MAX_SUPPORTING = 32
+"""Supporting objects of one job."""
 MAX_LABEL_BYTES = 2048
 """Keys and values together. Labels stand in the head, which is to stay below 4 KB."""
 
@@ -84,7 +86,7 @@ class JobFields(Strict):
     )
     supporting: Annotated[list[JsonObject], BeforeValidator(_array)] = Field(
         default_factory=list,
-        max_length=32,
+        max_length=MAX_SUPPORTING,
         description="Objects that live and die with the job, such as a headless Service.",
     )
     retry: RetryOptions | None = None

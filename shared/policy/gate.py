@@ -10,7 +10,7 @@ import asyncio
 from typing import Any
 
 from shared.errors import FleetError, ForbiddenError, InvalidError, Problem, TooLargeError
-from shared.jobs.fields import DEFAULT_NAMESPACE
+from shared.jobs.fields import DEFAULT_NAMESPACE, MAX_SUPPORTING
 from shared.jobs.submission import Admitted, JobRequest
 from shared.policy.admission import check
 from shared.policy.settings import Policy
@@ -50,7 +50,7 @@ class Gate:
         try:
             check(
                 manifest if isinstance(manifest, dict) else {},
-                supporting if isinstance(supporting, list) else (),
+                supporting[:MAX_SUPPORTING] if isinstance(supporting, list) else (),
                 namespace=namespace if isinstance(namespace, str) else None,
                 policy=self.policy,
                 labels=labels if isinstance(labels, dict) else None,

@@ -59,3 +59,10 @@ def test_problems_have_the_shape_that_we_send(document):
 
 def test_the_body_of_a_submission_is_closed(document):
     assert document["components"]["schemas"]["QueuedJobRequest"]["additionalProperties"] is False
+
+
+def test_an_operation_that_refuses_parameters_says_so(document):
+    """Whatever has no parameters can be sent some all the same; only the index and the probes take them."""
+    silent = {name for name, operation in operations(document) if "422" not in operation["responses"]}
+
+    assert silent == {f"get {path}" for path in ("/", "/healthz", "/readyz", "/api/v1/health", "/api/v1/status")}

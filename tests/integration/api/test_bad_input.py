@@ -260,12 +260,20 @@ async def test_what_is_too_large_hides_nothing(client):
 
 async def test_levels_are_counted_the_same_wherever_they_are_bounded(client):
     """The manifest itself may have fifty, whether the reader of the body or the policy finds that it has more."""
-    for levels in (49, 50, 51, 200):
+
+    async def said(levels):
         deep = {}
-        for _ in range(levels):
+        for _ in range(levels - 2):  # the manifest, and the innermost object
             deep = {"a": deep}
-        found = await refused(client, submission(manifest=manifest() | {"surplus": deep}))
-        assert any("at most 50 levels deep" in problem["msg"] for problem in found), levels
+        return " ".join(problem["msg"] for problem in await refused(client, submission(manifest=manifest() | {"surplus": deep})))
+
+    assert "must be a field of Job" in await said(50)
+    for levels in (51, 52, 53, 200):
+        assert "must be nested at most 50 levels deep" in await said(levels)
+
+
+async def test_a_thousand_wrong_objects_are_not_told_one_by_one(client):
+    assert len(await refused(client, submission(supporting=[1] * 1000))) <= 33
 
 
 @pytest.mark.parametrize(

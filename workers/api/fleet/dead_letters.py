@@ -40,7 +40,7 @@ async def get_rejection(rejection_id: str, core: CoreOf) -> Rejection:
     return await core.rejections.get(rejection_id)
 
 
-@router.get("/dead-letters", responses=answers(503))
+@router.get("/dead-letters", responses=answers(422, 503))
 async def list_queues(core: CoreOf) -> QueuesAnswer:
     """The queues, and about how many dead letters each has."""
     counts = await core.dead_letters.queues()

@@ -17,7 +17,7 @@ router.include_router(jobs)
 router.include_router(dead_letters)
 
 
-@router.get("/schemas/submission", tags=["Fleet: schemas"], responses=answers())
+@router.get("/schemas/submission", tags=["Fleet: schemas"], responses=answers(422))
 async def get_submission_schema() -> dict[str, Any]:
     """The JSON Schema of a message on the submissions queue."""
     return json_schema()

@@ -92,7 +92,7 @@ async def cancel_queued_job(job_id: str, core: CoreOf, reason: Annotated[str | N
     return MessageAnswer(timestamp=core.clock.now(), message=message)
 
 
-@router.get("/stats", responses=answers(503))
+@router.get("/stats", responses=answers(422, 503))
 async def get_queue_stats(core: CoreOf) -> StatsAnswer:
     """How many jobs stand in each state, from counters."""
     counts = await core.counters.by_region(core.settings.regions)

@@ -131,7 +131,7 @@ class FleetClient:
     def _reaching(self) -> Iterator[None]:
         try:
             yield
-        except (UnicodeError, OverflowError) as error:  # of the resolver, about names that are none
+        except (UnicodeError, OverflowError) as error:  # of the resolver, about names with empty or overlong parts
             raise _no_address(self._api) from error
         except httpx.HTTPError as error:
             hint = "is it running? (gpufleet up starts one; --api or GPUFLEET_API names another)"
@@ -155,10 +155,9 @@ def _checked(api: str) -> str:
     try:
         url = httpx.URL(api)
         host = url.raw_host.decode()
-        host.encode("idna")  # what the resolver does, and what it raises about names with empty or overlong parts
         fine = url.scheme in {"http", "https"} and 0 < len(host) <= _LONGEST_HOST and (url.port is None or 0 < url.port <= _LAST_PORT)
         fine = fine and not url.query and not url.fragment
-    except (httpx.InvalidURL, UnicodeError):
+    except httpx.InvalidURL:
         fine = False
     if not fine:
         raise _no_address(api)

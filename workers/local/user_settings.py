@@ -118,7 +118,7 @@ def _faults_of_policy(settings: Settings) -> list[Refusal]:
     except TooLargeError as error:
         return [_refusal("policy_file", path, str(error))]
     except InvalidError as invalid:
-        return [_refusal("policy_file", path, f"{one.pointer or '/'}: {one.rule}") for one in invalid.problems]
+        return [_refusal("policy_file", path, f"{one.pointer}: {one.rule}" if one.pointer else one.rule) for one in invalid.problems]
     return []
 
 

@@ -1,6 +1,6 @@
 """Real clusters are asked once whether they answer."""
 
-import asyncio
+import socket
 import time
 from pathlib import Path
 
@@ -14,22 +14,19 @@ from workers.local.reaching import unreachable
 async def test_each_cluster_that_does_not_answer_is_told_within_bounds(tmp_path: Path) -> None:
     (closed,) = free_ports(1)
     path = tmp_path / "kubeconfig"
-
-    async def say_nothing(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(5)
-        writer.close()
-
     cluster = SimulatedCluster(name="us-east-1", region="us-east-1", nodes=[], clock=time.time, seed=1, namespaces=["gco-jobs"])
-    async with serve([cluster]) as (server,), await asyncio.start_server(say_nothing, LOOPBACK, 0) as silent:
-        port = silent.sockets[0].getsockname()[1]
-        urls = {"us-east-1": server.url, "eu-west-1": f"http://{LOOPBACK}:{closed}", "us-west-2": f"http://{LOOPBACK}:{port}"}
-        write_kubeconfig(path, urls)
+    # The kernel takes connections to a server that never accepts one.
+    with socket.create_server((LOOPBACK, 0)) as silent:
+        async with serve([cluster]) as (server,):
+            port = silent.getsockname()[1]
+            urls = {"us-east-1": server.url, "eu-west-1": f"http://{LOOPBACK}:{closed}", "us-west-2": f"http://{LOOPBACK}:{port}"}
+            write_kubeconfig(path, urls)
 
-        found = await unreachable(path, list(urls), namespace="gco-jobs", seconds=1.0)
+            found = await unreachable(path, list(urls), namespace="gco-jobs", seconds=1.0)
 
-        assert list(found) == ["eu-west-1", "us-west-2"]
-        assert str(closed) in found["eu-west-1"]
-        assert found["us-west-2"] == "no answer within 1 s"
+            assert list(found) == ["eu-west-1", "us-west-2"]
+            assert str(closed) in found["eu-west-1"]
+            assert found["us-west-2"] == "no answer within 1 s"
 
 
 async def test_a_cluster_whose_user_can_not_be_read_is_told(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def load_policy(path: Path | None) -> Policy:
             raise InvalidError([Problem(pointer="", value=None, rule=f"must hold one object, and holds {len(documents)}")])
         return policy_from(documents[0])
     except OSError as error:
-        raise PolicyFileError(path, [Problem(pointer="", value=None, rule=f"can't be read: {error.strerror}")]) from error
+        raise PolicyFileError(path, [Problem(pointer="", value=None, rule=f"must be a file that can be read: {error.strerror}")]) from error
     except (InvalidError, TooLargeError) as error:
         raise PolicyFileError(path, error.problems) from error
 

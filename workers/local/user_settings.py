@@ -6,7 +6,6 @@ What the embedded fleet decides itself can't be set: where the environment says 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +79,7 @@ def check(variables: Mapping[str, str]) -> None:
             settings = Settings()
         except ValidationError as error:
             raise UnusableError(faults_of(error)) from error
-    refusals = [*_faults_of_seconds(settings), *_faults_of_level(settings), *_faults_of_policy(settings)]
+    refusals = [*_faults_of_seconds(settings), *_faults_of_policy(settings)]
     if refusals:
         raise UnusableError(refusals)
 
@@ -97,13 +96,6 @@ def _faults_of_seconds(settings: Settings) -> list[Refusal]:
     found = {name: value for name, value in settings if name.endswith("_seconds")}
     rule = f"must be at most {_LONGEST_SECONDS:.0f} seconds, a year"
     return [_refusal(name, value, rule) for name, value in found.items() if not value <= _LONGEST_SECONDS]
-
-
-def _faults_of_level(settings: Settings) -> list[Refusal]:
-    levels = logging.getLevelNamesMapping()
-    if settings.log_level.upper() in levels:
-        return []
-    return [_refusal("log_level", settings.log_level, f"must be one of {', '.join(levels)}")]
 
 
 def _faults_of_policy(settings: Settings) -> list[Refusal]:

@@ -121,7 +121,7 @@ def test_the_same_value_is_no_contradiction() -> None:
         ("SWEEP_SECONDS", "nan", "greater than 0"),
         ("MAX_BODY_BYTES", "1", "greater than or equal to 1024"),
         ("READY_SHARDS", "65", "less than or equal to 64"),
-        ("LOG_LEVEL", "LOUD", "must be one of CRITICAL"),
+        ("LOG_LEVEL", "LOUD", "'DEBUG', 'INFO', 'WARNING'"),
         ("POLICY_FILE", "/no/such/file", "must be a file that can be read: No such file or directory"),
         ("POLICY_FILE", "/", "must be a file that can be read: Is a directory"),
     ],

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 
 import structlog
 
 from shared.clock import Clock
 from shared.errors import UnavailableError
 from shared.jobs import transitions
+from shared.jobs.change import Change, Moment
 from shared.jobs.changes import Changes
 from shared.jobs.dispatch import LEASE
 from shared.jobs.model import Head, StopIntent, WaitKind, earliest
@@ -97,12 +99,8 @@ class Sweeper:
         return True
 
     async def _step(self, head: Head, now: datetime, bell: _Bell) -> None:
-        deadline = _passed_deadline(head, now)
-        if deadline is not None:
-            intent, reason = deadline
-            await self._changes.make(
-                head, lambda h, m: None if h.state.terminal else transitions.stop_requested(h, intent, reason, None, m)
-            )
+        if _passed_deadline(head, now) is not None:
+            await self._changes.make(head, partial(_stop_for_deadline, now))
         elif head.stop is not None:
             await self._changes.write(transitions.rung(head, self._changes.moment()))
             await self._doorbell.ring(head.region, head.id, kind="stop", group=head.namespace)
@@ -149,9 +147,18 @@ class _Bell:
             await self._doorbell.ring(self._region, head.id, group=head.namespace)
 
 
+def _stop_for_deadline(now: datetime, head: Head, moment: Moment) -> Change | None:
+    """Judged anew for what the job has become: a limit of one execution, or of the wait for the first, says nothing about the next."""
+    passed = _passed_deadline(head, now)
+    if passed is None:
+        return None
+    intent, reason = passed
+    return transitions.stop_requested(head, intent, reason, None, moment)
+
+
 def _passed_deadline(head: Head, now: datetime) -> tuple[StopIntent, str] | None:
     """The first limit that a job has overstepped and is not yet being stopped for."""
-    if head.stop is not None:
+    if head.stop is not None or head.state.terminal:
         return None
     limits = head.timeouts
     total = total_deadline(head)

@@ -7,5 +7,5 @@ from __future__ import annotations
 
 REGRESSIONS: dict[int, str] = {
     7: "a dispatcher was killed between claim and commit, and its claim never lapsed: each sweep began a new grace",
-    40803: "a sweeper stopped an execution for its limit, late: the job had gone on to the next execution, and failed for good in the queue",
+    40803: "a sweeper was late to stop an execution for its limit: the job had gone on to the next one, and failed for good in the queue",
 }

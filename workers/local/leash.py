@@ -41,6 +41,9 @@ def _watch(program: list[str]) -> None:
     import subprocess
     import threading
 
+    early: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda received, _frame: early.append(received))
     with subprocess.Popen(program, stdin=subprocess.DEVNULL) as child:  # noqa: S603 - the supervisor's own command line
 
         def kill_when_alone() -> None:
@@ -51,6 +54,8 @@ def _watch(program: list[str]) -> None:
         threading.Thread(target=kill_when_alone, daemon=True).start()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda received, _frame: child.send_signal(received))
+        for received in early:
+            child.send_signal(received)
         code = child.wait()
     os._exit(code if code >= 0 else 128 - code)
 

@@ -79,12 +79,12 @@ async def test_fifty_jobs_that_the_cluster_refuses_twice_become_fifty_objects(re
     await region.observer()
     await region.sweeper()
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while min(head.apply_failures for head in (await region.core.store.heads([head.id for head in heads])).values()) < 2:
             await asyncio.sleep(0.1)
     assert await region.objects() == []
     region.server.faults.clear()
-    done = await asyncio.gather(*(region.until(head.id, State.SUCCEEDED, seconds=30) for head in heads))
+    done = await asyncio.gather(*(region.until(head.id, State.SUCCEEDED, seconds=60) for head in heads))
 
     assert len(await region.objects()) == 50
     assert len(region.cluster.started) == 50

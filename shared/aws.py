@@ -1,20 +1,25 @@
-"""AWS clients: one for each service and process, made at start and closed at the end."""
+"""AWS clients: one for each service and process, made at start (S3's when it is first used) and closed at the end."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from aiobotocore.config import AioConfig
 from aiobotocore.session import get_session
 
+CONNECTIONS = 100
+"""Of each client, and so the most requests that it has under way."""
+
 CONFIG = AioConfig(
     retries={"mode": "standard", "max_attempts": 6},
     connect_timeout=5,
     read_timeout=25,
-    max_pool_connections=100,
+    max_pool_connections=CONNECTIONS,
     tcp_keepalive=True,
 )
 """Six tries with exponential back-off and jitter; a read lasts longer than a long poll of 20 s."""
@@ -35,8 +40,29 @@ async def connect(region: str, *services: str, config: AioConfig = CONFIG) -> As
     """The clients of the named services (`dynamodb`, `sqs`, `s3`, `ec2`) in a region."""
     session = get_session()
     async with AsyncExitStack() as stack:
-        clients = {
-            service: await stack.enter_async_context(session.create_client(service, region_name=region, config=config))
-            for service in services
-        }
-        yield Aws(**clients)
+
+        async def make(service: str) -> Any:
+            return await stack.enter_async_context(session.create_client(service, region_name=region, config=config))
+
+        yield Aws(**{service: LazyClient(partial(make, service)) if service == "s3" else await make(service) for service in services})
+
+
+class LazyClient:
+    """A client that is made by its first call.
+
+    Most processes seldom speak to S3 or never, and its model alone takes six megabytes of memory and a part of a cold start.
+    """
+
+    def __init__(self, make: Callable[[], Awaitable[Any]]) -> None:
+        self._make = make
+        self._client: Any = None
+        self._making = asyncio.Lock()
+
+    def __getattr__(self, operation: str) -> Callable[..., Awaitable[Any]]:
+        async def call(**request: Any) -> Any:
+            async with self._making:
+                if self._client is None:
+                    self._client = await self._make()
+            return await getattr(self._client, operation)(**request)
+
+        return call

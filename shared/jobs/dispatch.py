@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 
@@ -147,7 +147,9 @@ class Dispatch:
             return await self._fail(head, "specification missing", f"version {head.spec_version} is not in the table")
         try:
             bundle = self._render.bundle(head, specification)
-            made = await patiently(lambda: self._cluster.create(bundle, head.id, head.execution, head.spec_hash), until=claimed.until)
+            del specification  # a cluster may take long to answer, and a thousand manifests that nobody needs any more are heavy
+            made = await self._create(claimed, bundle)
+            bundle = replace(bundle, job={"metadata": bundle.job["metadata"]})
         except StrangerError as stranger:
             return await self._fail(head, "name taken", str(stranger))
         except (RefusedError, InvalidError) as refused:
@@ -157,6 +159,10 @@ class Dispatch:
         if made.deleting:
             return await self._give_back(head, f"an earlier object {made.name} is still being deleted", cluster_refused=True)
         return await self._commit(head, made, bundle, claimed.until)
+
+    async def _create(self, claimed: Claimed, bundle: Bundle) -> Observed:
+        head = claimed.head
+        return await patiently(lambda: self._cluster.create(bundle, head.id, head.execution, head.spec_hash), until=claimed.until)
 
     async def _commit(self, head: Head, made: Observed, bundle: Bundle, until: float) -> Outcome:
         placed = ClusterObject(name=made.name, uid=made.uid)

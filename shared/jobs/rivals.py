@@ -22,6 +22,8 @@ LANES = 16
 """Enough for eight workers to have two each, and few enough that a lane of a window holds what one of them can take."""
 STEP = 4
 """How much larger each step into a lane is than the one before: 1, 4, 16, 64. Sixty-four jobs take four round trips instead of one."""
+LONGEST_STEP = 64
+"""More claims at the same time than there are connections would only wait for one, and hold memory meanwhile."""
 FORGET = 0.1
 """How likely a look without any meeting is to try a lane again that was left to another worker: it may have gone."""
 _REMEMBERED = 4096
@@ -107,13 +109,13 @@ class Rivals:
 
 
 def steps(entries: Sequence[ReadyEntry], limit: int) -> Iterator[Sequence[ReadyEntry]]:
-    """Entries in steps of 1, 4, 16 and so on, `limit` in all."""
+    """Entries in steps of 1, 4, 16, 64, 64 and so on, `limit` in all."""
     start, size = 0, 1
     end = min(len(entries), limit)
     while start < end:
         yield entries[start : min(start + size, end)]
         start += size
-        size *= STEP
+        size = min(size * STEP, LONGEST_STEP)
 
 
 def _deal(band: Iterable[ReadyEntry]) -> list[Lane]:

@@ -6,6 +6,7 @@ throttled as a whole, is retried here.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import tenacity
 from botocore.exceptions import BotoCoreError, ClientError
 
+from shared.aws import CONNECTIONS
 from shared.errors import FleetError, UnavailableError
 from shared.store.items import Item, from_wire, to_wire
 
@@ -44,12 +46,16 @@ class Page:
 class Table:
     """One table behind an aiobotocore DynamoDB client.
 
+    No more requests are under way at a time than there are connections. The client would build and sign the others all the same, and
+    hold some 30 KB for each while it waits for a connection, the signature growing old.
+
     `meter`, where given, is called with the operation's name and the read and write units that it consumed.
     """
 
     def __init__(self, client: Any, name: str, *, meter: Callable[[str, float], None] | None = None) -> None:
         self._client = client
         self._meter = meter
+        self._room = asyncio.Semaphore(CONNECTIONS)
         self.name = name
 
     async def get(self, key: Item) -> Item | None:
@@ -156,15 +162,22 @@ class Table:
             ):
                 with attempt:
                     tries = attempt.retry_state.attempt_number - 1
-                    found = actions(tries)
-                    if len(found) == 1 and "Put" in found[0]:
-                        await self._call("put_item", **found[0]["Put"])
-                    else:
-                        await self._call("transact_write_items", tabled=False, TransactItems=found)
+                    async with self._room:
+                        await self._send_all(actions(tries))
         except _BusyError as busy:
             raise UnavailableError(str(busy)) from busy
 
-    async def _call(self, operation: str, *, tabled: bool = True, **request: Any) -> Any:
+    async def _send_all(self, actions: list[Item]) -> None:
+        if len(actions) == 1 and "Put" in actions[0]:
+            await self._send("put_item", **actions[0]["Put"])
+        else:
+            await self._send("transact_write_items", tabled=False, TransactItems=actions)
+
+    async def _call(self, operation: str, **request: Any) -> Any:
+        async with self._room:
+            return await self._send(operation, **request)
+
+    async def _send(self, operation: str, *, tabled: bool = True, **request: Any) -> Any:
         if tabled:
             request["TableName"] = self.name
         if self._meter is not None:

@@ -120,6 +120,7 @@ def test_a_job_that_was_won_and_came_back_is_tried_again():
 
 def test_steps_grow_from_one_entry_and_end_at_the_limit():
     assert [len(step) for step in steps(entries(100), 64)] == [1, 4, 16, 43]
+    assert [len(step) for step in steps(entries(300), 200)] == [1, 4, 16, 64, 64, 51]
     assert [len(step) for step in steps(entries(3), 64)] == [1, 2]
     assert [len(step) for step in steps(entries(3), 0)] == []
 

@@ -55,7 +55,7 @@ async def counted(place: Stage, *workers: str) -> AsyncIterator[Counted]:
             )
         found = Counted(fleet=made, aws=aws, kubernetes=kubernetes)
         async with asyncio.timeout(60):
-            while not _all_at_work(found, workers):  # noqa: ASYNC110 - a count that proxies raise has no event
+            while not _all_at_work(found, workers):
                 await asyncio.sleep(0.1)
         await found.quiet()
         aws.counts.reset()

@@ -1,8 +1,8 @@
 """How much memory a dispatcher takes that has 1,000 jobs in flight: the most resident memory (RSS) of its process, from its start on.
 
-A thousand jobs are ready, the dispatcher has a thousand slots, and the cluster takes eight seconds to answer a create. So all are claimed,
-read and rendered, and all wait for the cluster at the same time; that they do is counted on the wire. The rest of their way is
-within the measurement too: a thousand commits at once, then a thousand releases.
+A thousand jobs are ready, the dispatcher has a thousand slots, and the cluster answers no create before all thousand wait for one. So all
+are claimed, read and rendered, and wait at the same time. The rest of their way is within the measurement too: a thousand commits at once,
+then a thousand releases. Megabytes are decimal.
 """
 
 from __future__ import annotations
@@ -11,43 +11,38 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import httpx
 import psutil
 
 from bench.figures import Figure, Options
 from bench.filling import fill, heads
-from bench.stage import REGION, child, fleet, stage
-from bench.wire import kubernetes_operation, wire
+from bench.stage import REGION, Fleet, Stage, child, fleet, stage
+from bench.stub_cluster import StubCluster, stub_cluster
 
 IN_FLIGHT = 1000
-ANSWER_SECONDS = 8.0
-"""Below the ten seconds after which a request is given up."""
-CREATE, RELEASE = "POST jobs", "PATCH jobs"
-_MIB = 1024 * 1024
+_MEGABYTE = 1_000_000
 
 
 async def run(_: Options) -> list[Figure]:
     """The figure of memory; a quick run has no shorter one."""
-    async with stage() as place, wire(place.cluster, kubernetes_operation) as kubernetes, fleet(place) as found:
+    async with stage() as place, stub_cluster(hold=IN_FLIGHT) as cluster, fleet(place) as found:
+        idle = await _most(place, found, cluster, slots=1, jobs=0)
         await fill(found, heads(IN_FLIGHT), duration=0.0, concurrency=8)
-        slow = {"method": "POST", "path": "/jobs$", "action": "delay", "delay": ANSWER_SECONDS, "times": IN_FLIGHT}
-        async with httpx.AsyncClient(base_url=place.cluster) as client:
-            (await client.post("/_faults", json=slow)).raise_for_status()
-        environment = found.environment(
-            place.endpoint,
-            GPUFLEET_KUBECONFIG=str(place.kubeconfig(await kubernetes.tap("dispatcher"))),
-            GPUFLEET_DISPATCH_SLOTS=str(IN_FLIGHT),
-        )
-        arguments = ("workers.dispatcher", "--region", REGION)
-        async with child("dispatcher", *arguments, scratch=place.scratch, env=environment) as process, sampled(process.pid) as samples:
-            async with asyncio.timeout(300):
-                while kubernetes.counts.of_operation(RELEASE) < IN_FLIGHT:
-                    await asyncio.sleep(0.1)
-        in_flight = kubernetes.counts.most_open[CREATE]
-        note = f"the most from start to end; {in_flight} creates waited at the same time"
-        value = samples[0] / _MIB if in_flight >= IN_FLIGHT * 0.95 else None
-        details = {"in_flight": in_flight, "creates": kubernetes.counts.of_operation(CREATE)}
-        return [Figure(name="memory of a dispatcher", value=value, bound=150, unit="MiB", note=note, details=details)]
+        most = await _most(place, found, cluster, slots=IN_FLIGHT, jobs=IN_FLIGHT)
+    note = f"the most from start to end; {cluster.waiting} creates waited at the same time, on a cluster that answered none before"
+    details = {"idle": round(idle, 1), "in_flight": cluster.waiting, "creates": cluster.created}
+    return [Figure(name="memory of a dispatcher", value=round(most, 1), bound=150, unit="MB", note=note, details=details)]
+
+
+async def _most(place: Stage, found: Fleet, cluster: StubCluster, *, slots: int, jobs: int) -> float:
+    """The most memory of a dispatcher that works until so many jobs are released; without any, of three idle seconds."""
+    environment = found.environment(
+        place.endpoint, GPUFLEET_KUBECONFIG=str(place.kubeconfig(cluster.url)), GPUFLEET_DISPATCH_SLOTS=str(slots)
+    )
+    arguments = ("workers.dispatcher", "--region", REGION)
+    async with child(f"dispatcher-{slots}", *arguments, scratch=place.scratch, env=environment) as process, sampled(process.pid) as samples:
+        async with asyncio.timeout(300):
+            await (cluster.until_released(jobs) if jobs else asyncio.sleep(3))
+        return samples[0] / _MEGABYTE
 
 
 @asynccontextmanager

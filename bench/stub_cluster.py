@@ -16,10 +16,16 @@ from aiohttp import web
 
 
 class StubCluster:
-    """Answers creates with the object and a UID, everything else with an empty object; `released` counts patches."""
+    """Answers creates with the object and a UID, everything else with an empty object; `released` counts patches.
 
-    def __init__(self) -> None:
+    With `hold`, no create is answered until so many of them wait; `waiting` is the most that did.
+    """
+
+    def __init__(self, *, hold: int = 0) -> None:
         self.created = 0
+        self.waiting = 0
+        self._hold = hold
+        self._all_wait = asyncio.Event()
         self.released = 0
         self.url = ""
         self._target: tuple[int, asyncio.Event] | None = None
@@ -31,11 +37,20 @@ class StubCluster:
         if self.released < count:
             await done.wait()
 
+    async def _wait_for_all(self) -> None:
+        if self._all_wait.is_set():
+            return
+        self.waiting += 1
+        if self.waiting >= self._hold:
+            self._all_wait.set()
+        await self._all_wait.wait()
+
     async def handle(self, request: web.BaseRequest) -> web.Response:
         """Answer one request."""
         body = await request.read()
         if request.method == "POST":
             self.created += 1
+            await self._wait_for_all()
             made: dict[str, Any] = json.loads(body)
             made["metadata"] |= {"uid": str(uuid.uuid4()), "resourceVersion": "1"}
             return web.json_response(made, status=201)
@@ -47,9 +62,9 @@ class StubCluster:
 
 
 @asynccontextmanager
-async def stub_cluster() -> AsyncIterator[StubCluster]:
+async def stub_cluster(*, hold: int = 0) -> AsyncIterator[StubCluster]:
     """A stub on a free port, until the block ends."""
-    cluster = StubCluster()
+    cluster = StubCluster(hold=hold)
     runner = web.ServerRunner(web.Server(cluster.handle, access_log=None), shutdown_timeout=1.0)
     await runner.setup()
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -45,29 +46,23 @@ class SqsDoorbell:
 
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self._queues = queues
-        self._sending: dict[str, asyncio.Task[None]] = {}
-        self._following: dict[str, asyncio.Task[None]] = {}
+        self._sending: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._next: dict[str, asyncio.Task[None]] = {}
 
     async def ring(self, region: str, job_id: str, *, kind: str = READY, delay: float = 0.0, group: str | None = None) -> None:
         """Send a ring, or join the next one that is sent. Never raises."""
         if kind != READY or delay > 0:
             await self._send(region, job_id, kind, delay, group)
             return
-        following = self._following.get(region)
-        if following is None:
-            before = self._sending.get(region)
-            following = asyncio.create_task(self._send_after(before, region, job_id, group))
-            if before is None or before.done():
-                self._sending[region] = following
-            else:
-                self._following[region] = following
-        await asyncio.shield(following)
+        if region not in self._next:
+            self._next[region] = asyncio.create_task(self._send_next(region, job_id, group))
+        await asyncio.shield(self._next[region])
 
-    async def _send_after(self, before: asyncio.Task[None] | None, region: str, job_id: str, group: str | None) -> None:
-        if before is not None and not before.done():
-            await asyncio.wait([before])
-            self._sending[region] = self._following.pop(region)
-        await self._send(region, job_id, READY, 0.0, group)
+    async def _send_next(self, region: str, job_id: str, group: str | None) -> None:
+        """Send when the one before has been sent. Whoever rings from then on needs another one."""
+        async with self._sending[region]:
+            del self._next[region]
+            await self._send(region, job_id, READY, 0.0, group)
 
     async def _send(self, region: str, job_id: str, kind: str, delay: float, group: str | None) -> None:
         queue = self._queues.get(region)

@@ -4,9 +4,9 @@ The fleet: `Submission.submit` (admission, transaction, doorbell), and a dispatc
 coroutine that makes the calls one after the other: transaction, send, receive, look, claim, read, create. Both end when the cluster
 has answered the create; rounds of both alternate, and the figure is the ratio of the medians.
 
-The emulator's long poll looks for messages every 100 ms, and not at once when one is sent as SQS does. A consumer's receive waits when the
-bell is rung, so the floor's does too: it begins before the send. Without that, half a tenth of a second of the emulator's would count as
-the fleet's. The ratio to a floor that receives after it has sent, and so never waits, stands in the details.
+The emulator's long poll looks for messages every 100 ms, and not at once when one is sent as SQS does: some 50 ms that are in the fleet's
+time as in the floor's, and would hide what is measured. So what lies between the answer to the send and that to the receive is taken
+out of both. The ratio with it stands in the details, and the one to a floor that receives only after it has sent, and so never waits.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import json
 import statistics
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bench.figures import Figure, Options
@@ -31,9 +32,11 @@ from shared.jobs.submission import Submission
 from shared.policy import Policy
 from shared.policy.gate import Gate
 from shared.queues.doorbell import READY
+from shared.settings import Settings
 from shared.store import items
 from shared.store.cluster_reports import ClusterReports
 from shared.store.counters import Counters
+from workers.assembly import Core, assemble
 from workers.dispatcher.build import build
 
 ROUNDS = 60
@@ -50,17 +53,19 @@ async def run(options: Options) -> list[Figure]:
         client.connect(kubeconfig=place.kubeconfig(place.cluster), context=REGION) as api,
     ):
         seen = Noticing.on(api)
-        submission = _submission(ours)
+        bells = Bells(ours.clients.sqs)
+        core = await assemble(ours.settings, replace(ours.clients, sqs=bells))
+        submission = _submission(ours.settings, core)
         floor = FloorOfOne(bare, Floor(bare, api))
-        measures: dict[str, Callable[[], Awaitable[float]]] = {
-            "fleet": lambda: _submit(submission, seen),
+        measures: dict[str, Callable[[], Awaitable[Took]]] = {
+            "fleet": lambda: _submit(submission, seen, bells),
             "floor": lambda: floor.run(waiting=True),
             "floor without waiting": lambda: floor.run(waiting=False),
         }
-        loop = await build(ours.core, ours.clients.sqs, api, region=REGION, owner="bench")
+        loop = await build(core, bells, api, region=REGION, owner="bench")
         stop = asyncio.Event()
         running = asyncio.create_task(loop.run(stop))
-        times: dict[str, list[float]] = {name: [] for name in measures}
+        times: dict[str, list[Took]] = {name: [] for name in measures}
         for number in range(rounds + WARM):
             for name, measure in measures.items():
                 took = await measure()
@@ -70,39 +75,78 @@ async def run(options: Options) -> list[Figure]:
                     times[name].append(took)
         stop.set()
         await running
-    medians = {name: statistics.median(found) for name, found in times.items()}
+    worked = {name: statistics.median(one.total - one.waited for one in found) for name, found in times.items()}
+    total = {name: statistics.median(one.total for one in found) for name, found in times.items()}
     return [
         Figure(
             name="submit to created, median",
-            value=medians["fleet"] / medians["floor"],
+            value=worked["fleet"] / worked["floor"],
             bound=2.0,
             unit="x the floor's",
-            note=f"{rounds} jobs, one at a time; in both, a long poll of the emulator waits for the bell",
+            note=f"{rounds} jobs, one at a time; without what the emulator lets a long poll wait for a message that is there",
             details={
-                "median_milliseconds": {name: round(value * 1000, 1) for name, value in medians.items()},
-                "ratio_without_waiting": round(medians["fleet"] / medians["floor without waiting"], 2),
+                "median_milliseconds": {name: round(value * 1000, 1) for name, value in worked.items()},
+                "median_milliseconds_with_the_wait": {name: round(value * 1000, 1) for name, value in total.items()},
+                "ratio_with_the_wait": round(total["fleet"] / total["floor"], 2),
+                "ratio_with_the_wait_to_a_floor_without": round(total["fleet"] / total["floor without waiting"], 2),
             },
         )
     ]
 
 
-def _submission(found: Fleet) -> Submission:
-    core = found.core
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Took:
+    """Seconds in all, and those of them between the answer to the send and the answer to the receive."""
+
+    total: float
+    waited: float
+
+
+class Bells:
+    """An SQS client that remembers when a send and when a receive of something were last answered."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._sent = self._received = 0.0
+
+    def __getattr__(self, operation: str) -> Any:
+        return getattr(self._client, operation)
+
+    @property
+    def waited(self) -> float:
+        """How long after the send the receive was answered."""
+        return max(0.0, self._received - self._sent)
+
+    async def send_message(self, **request: Any) -> Any:
+        """Send one."""
+        answer = await self._client.send_message(**request)
+        self._sent = time.perf_counter()
+        return answer
+
+    async def receive_message(self, **request: Any) -> Any:
+        """Receive some."""
+        answer = await self._client.receive_message(**request)
+        if answer.get("Messages"):
+            self._received = time.perf_counter()
+        return answer
+
+
+def _submission(settings: Settings, core: Core) -> Submission:
     placement = RegionPlacement(
-        regions=found.settings.regions, reports=ClusterReports(core.table), backlog=Counters(core.table, core.layout), clock=core.clock
+        regions=settings.regions, reports=ClusterReports(core.table), backlog=Counters(core.table, core.layout), clock=core.clock
     )
     return Submission(
         store=core.store, admission=Gate(Policy()), placement=placement, doorbell=core.doorbell, clock=core.clock, ids=core.ids
     )
 
 
-async def _submit(submission: Submission, seen: Noticing) -> float:
+async def _submit(submission: Submission, seen: Noticing, bells: Bells) -> Took:
     created = seen.after("POST", 1)
     began = time.perf_counter()
     await submission.submit(request(duration=0.0))
     async with asyncio.timeout(30):
         await created
-    return time.perf_counter() - began
+    return Took(total=time.perf_counter() - began, waited=bells.waited)
 
 
 class FloorOfOne:
@@ -111,12 +155,13 @@ class FloorOfOne:
     def __init__(self, found: Fleet, floor: Floor) -> None:
         self._fleet = found
         self._floor = floor
+        self._bells = Bells(found.clients.sqs)
         self._queue: str | None = None
 
-    async def run(self, *, waiting: bool) -> float:
-        """Seconds. What is to be written is made before, and what was received is deleted after."""
+    async def run(self, *, waiting: bool) -> Took:
+        """What is to be written is made before, and what was received is deleted after."""
         transaction, job_id = await self._transaction()
-        sqs = self._fleet.clients.sqs
+        sqs = self._bells
         if self._queue is None:
             self._queue = (await sqs.get_queue_url(QueueName=self._fleet.settings.dispatch_queue(REGION)))["QueueUrl"]
         body = json.dumps({"kind": READY, "job_id": job_id})
@@ -131,13 +176,13 @@ class FloorOfOne:
         head = await self._floor.claim(entry)
         await self._floor.specifications([head])
         await self._floor.create(head)
-        took = time.perf_counter() - began
+        took = Took(total=time.perf_counter() - began, waited=self._bells.waited if waiting else 0.0)
         entries = [{"Id": str(number), "ReceiptHandle": one["ReceiptHandle"]} for number, one in enumerate(received["Messages"])]
         await sqs.delete_message_batch(QueueUrl=self._queue, Entries=entries)
         return took
 
     async def _receive(self) -> Any:
-        return await self._fleet.clients.sqs.receive_message(QueueUrl=self._queue, MaxNumberOfMessages=10, WaitTimeSeconds=20)
+        return await self._bells.receive_message(QueueUrl=self._queue, MaxNumberOfMessages=10, WaitTimeSeconds=20)
 
     async def _transaction(self) -> tuple[list[items.Item], str]:
         head = next(heads(1))

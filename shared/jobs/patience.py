@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import tenacity
 
-from shared.errors import UnavailableError
+from shared.errors import FleetError, UnavailableError
 
 T = TypeVar("T")
 _backoff = tenacity.wait_random_exponential(multiplier=0.2, max=5.0)
@@ -28,9 +28,24 @@ async def patiently(call: Callable[[], Awaitable[T]], *, until: float) -> T:
     def too_late(state: tenacity.RetryCallState) -> bool:
         return asyncio.get_running_loop().time() + state.upcoming_sleep >= until
 
-    async for attempt in tenacity.AsyncRetrying(
-        retry=tenacity.retry_if_exception_type(UnavailableError), wait=pause, stop=too_late, reraise=True
-    ):
+    retrying = tenacity.AsyncRetrying(retry=tenacity.retry_if_exception_type(UnavailableError), wait=pause, stop=too_late, reraise=True)
+    return await again(lambda _: call(), retrying)
+
+
+async def again(call: Callable[[int], Awaitable[T]], retrying: tenacity.AsyncRetrying) -> T:
+    """Call, with the number of the try (from 0), until it answers or `retrying` gives up; then the last failure is raised.
+
+    The first try goes without tenacity, which takes a third of a millisecond of its own: as much as all that a dispatcher does
+    between the calls of one job.
+    """
+    try:
+        return await call(0)
+    except FleetError as error:
+        failure = error
+    async for attempt in retrying:
         with attempt:
-            return await call()
+            tries = attempt.retry_state.attempt_number - 1
+            if not tries:
+                raise failure
+            return await call(tries)
     raise AssertionError("unreachable: the last failure is raised")

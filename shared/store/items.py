@@ -10,28 +10,24 @@ import gzip
 import json
 from typing import Any, TypeVar
 
-from boto3.dynamodb.types import Binary, TypeDeserializer, TypeSerializer
-
 from shared.jobs.model import Head, Record
 from shared.store import keys
+from shared.store.values import from_typed, to_typed
 
 R = TypeVar("R", bound=Record)
 Item = dict[str, Any]
 
 _THREAD_BYTES = 64 * 1024
 
-_serializer = TypeSerializer()
-_deserializer = TypeDeserializer()
-
 
 def to_wire(values: Item) -> Item:
     """Plain values to DynamoDB's typed ones."""
-    return {name: _serializer.serialize(value) for name, value in values.items()}
+    return {name: to_typed(value) for name, value in values.items()}
 
 
 def from_wire(item: Item) -> Item:
     """DynamoDB's typed values to plain ones; numbers come as Decimal, binary as bytes."""
-    return {name: _plain(_deserializer.deserialize(value)) for name, value in item.items()}
+    return {name: from_typed(value) for name, value in item.items()}
 
 
 def to_item(record: Record) -> Item:
@@ -71,7 +67,3 @@ def _gzip(data: bytes) -> bytes:
 def decompress(data: bytes) -> Any:
     """The document that `compress` wrote."""
     return json.loads(gzip.decompress(data))
-
-
-def _plain(value: Any) -> Any:
-    return bytes(value) if isinstance(value, Binary) else value

@@ -16,6 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from shared.aws import CONNECTIONS
 from shared.errors import FleetError, UnavailableError
+from shared.jobs.patience import again
 from shared.store.items import Item, from_wire, to_wire
 
 _TRANSIENT_REASONS = {"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
@@ -153,17 +154,19 @@ class Table:
         transaction met another.
         Raises ConditionFailedError, or UnavailableError when it stayed busy.
         """
+
+        async def write(tries: int) -> None:
+            async with self._room:
+                await self._send_all(actions(tries))
+
+        retrying = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception_type(_BusyError),
+            wait=tenacity.wait_random_exponential(multiplier=0.02, max=2.0),
+            stop=tenacity.stop_after_attempt(12),
+            reraise=True,
+        )
         try:
-            async for attempt in tenacity.AsyncRetrying(
-                retry=tenacity.retry_if_exception_type(_BusyError),
-                wait=tenacity.wait_random_exponential(multiplier=0.02, max=2.0),
-                stop=tenacity.stop_after_attempt(12),
-                reraise=True,
-            ):
-                with attempt:
-                    tries = attempt.retry_state.attempt_number - 1
-                    async with self._room:
-                        await self._send_all(actions(tries))
+            await again(write, retrying)
         except _BusyError as busy:
             raise UnavailableError(str(busy)) from busy
 

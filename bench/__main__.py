@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib
+import logging
 import sys
 import time
 
@@ -29,14 +30,19 @@ async def _measure(names: list[str], options: Options) -> list[Figure]:
 def main() -> int:
     """The program."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[*NAMES, []], metavar="NAME", help=f"some of: {', '.join(NAMES)}; all unless said")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(NAMES)}; all unless said")
     parser.add_argument("--quick", action="store_true", help="fewer jobs and rounds; the bounds are the same")
     arguments = parser.parse_args()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(30), logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    unknown = set(arguments.names) - set(NAMES)
+    if unknown:
+        parser.error(f"unknown: {', '.join(sorted(unknown))} (known are {', '.join(NAMES)})")
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING), logger_factory=structlog.PrintLoggerFactory(sys.stderr)
+    )
     options = Options(quick=arguments.quick)
     figures = asyncio.run(_measure(arguments.names or list(NAMES), options))
     print_table(figures)
-    write_results(figures, options)
+    write_results(figures, options, anew=not arguments.names)
     return 0 if all(figure.ok for figure in figures) else 1
 
 

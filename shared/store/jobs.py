@@ -88,19 +88,8 @@ class Jobs:
         return await self._specifications.read(list(heads))
 
     async def ready(self, region: str, limit: int) -> list[ReadyEntry]:
-        """The best entries of a region's ready list: one query a shard, merged in order."""
-        pages = [
-            (
-                await self._table.query(
-                    index=keys.READY_INDEX,
-                    key_condition="ready_pk = :pk",
-                    values={":pk": keys.ready_partition(region, shard)},
-                    limit=limit,
-                )
-            ).items
-            for shard in range(self._layout.ready_shards)
-        ]
-        merged = heapq.merge(*pages, key=lambda item: str(item["ready_sk"]))
+        """The best entries of a region's ready list, in order."""
+        partitions = [keys.ready_partition(region, shard) for shard in range(self._layout.ready_shards)]
         return [
             ReadyEntry(
                 job_id=keys.job_id_of(item["pk"]),
@@ -110,7 +99,7 @@ class Jobs:
                 priority=int(item["priority"]),
                 order=item["ready_sk"],
             )
-            for item in islice(merged, limit)
+            for item in await self._first(keys.READY_INDEX, partitions, limit)
         ]
 
     async def claim(self, entry: ReadyEntry, claim: Claim) -> Head | None:
@@ -159,20 +148,19 @@ class Jobs:
         return change.after
 
     async def due(self, region: str, limit: int) -> list[tuple[datetime, str]]:
-        """The earliest due marks of a region: one query a shard, merged in order."""
+        """The earliest due marks of a region, in order."""
+        partitions = [keys.due_partition(region, shard) for shard in range(self._layout.due_shards)]
+        found = await self._first(keys.DUE_INDEX, partitions, limit)
+        return [(keys.due_time(item["due_sk"]), keys.job_id_of(item["pk"])) for item in found]
+
+    async def _first(self, index: str, partitions: Sequence[str], limit: int) -> list[items.Item]:
+        """The first entries of an index over some of its partitions: one query each, merged in order."""
+        partition_key, sort_key = keys.INDEXES[index]
         pages = [
-            (
-                await self._table.query(
-                    index=keys.DUE_INDEX,
-                    key_condition="due_pk = :pk",
-                    values={":pk": keys.due_partition(region, shard)},
-                    limit=limit,
-                )
-            ).items
-            for shard in range(self._layout.due_shards)
+            (await self._table.query(index=index, key_condition=f"{partition_key} = :pk", values={":pk": partition}, limit=limit)).items
+            for partition in partitions
         ]
-        merged = heapq.merge(*pages, key=lambda item: str(item["due_sk"]))
-        return [(keys.due_time(item["due_sk"]), keys.job_id_of(item["pk"])) for item in islice(merged, limit)]
+        return list(islice(heapq.merge(*pages, key=lambda item: str(item[sort_key])), limit))
 
     async def active(self, region: str) -> list[Head]:
         """All jobs of a region that have a committed object on its cluster."""

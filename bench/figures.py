@@ -66,7 +66,7 @@ def print_table(figures: Sequence[Figure]) -> None:
     """One table for people."""
     table = Table(title="gpufleet bench", show_lines=False)
     for column, justify in (("figure", "left"), ("measured", "right"), ("bound", "left"), ("", "left"), ("how", "left")):
-        table.add_column(column, justify=justify)  # type: ignore[arg-type]
+        table.add_column(column, justify=justify)  # type: ignore[arg-type] # a text of the table above
     for figure in figures:
         value, bound = figure.shown()
         style = "green" if figure.ok else "bold red"

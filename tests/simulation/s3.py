@@ -36,7 +36,7 @@ class S3Client:
             f"PutObject {Key}", lambda: self._bucket.objects.__setitem__(Key, bytes(Body)), possible=COMMON, failure=_failure
         )
 
-    async def get_object(self, *, Key: str, **_: Any) -> Any:  # noqa: N803
+    async def get_object(self, *, Key: str, **_: Any) -> Any:  # noqa: N803 - as above
         """GetObject."""
         data = await self._gate.call(f"GetObject {Key}", lambda: self._bucket.get(Key), possible=COMMON, failure=_failure)
         return {"Body": _Body(data)}

@@ -31,7 +31,7 @@ def _commit_without_fence() -> None:
                     action.get("Put", {}).pop(name, None)
         return found
 
-    Jobs._actions = actions  # type: ignore[method-assign]
+    Jobs._actions = actions  # type: ignore[method-assign] # the sabotage
 
 
 def _create_unsuspended() -> None:
@@ -43,7 +43,7 @@ def _create_unsuspended() -> None:
         job = {**made.job, "spec": {**made.job["spec"], "suspend": False}}
         return Bundle(job=job, supporting=made.supporting)
 
-    Bundles.bundle = bundle  # type: ignore[method-assign]
+    Bundles.bundle = bundle  # type: ignore[method-assign] # the sabotage
 
 
 SABOTAGES: Mapping[str, Callable[[], None]] = {
@@ -66,4 +66,4 @@ def applied(name: str | None) -> Iterator[None]:
         apply(name)
         yield
     finally:
-        Jobs._actions, Bundles.bundle = saved  # type: ignore[method-assign]
+        Jobs._actions, Bundles.bundle = saved  # type: ignore[method-assign] # the sabotage

@@ -106,7 +106,7 @@ async def upcoming(items: AsyncIterator[Item[T]], met: Callable[[Item[T]], bool]
 
 async def until(feed: Feed[T], met: Callable[[Item[T]], bool]) -> Item[T]:
     """Follow a feed until an item meets a condition."""
-    async with aclosing(aiter(feed)) as items:  # type: ignore[type-var]
+    async with aclosing(aiter(feed)) as items:  # type: ignore[type-var] # an async generator can be closed
         return await upcoming(items, met)
 
 

@@ -1,4 +1,4 @@
-"""AWS clients: one for each service and process, made at start (S3's when it is first used) and closed at the end."""
+"""AWS clients: one for each service and process, made at start or, where few need the service, when first used; closed at the end."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from aiobotocore.session import get_session
 
 CONNECTIONS = 100
 """Of each client, and so the most requests that it has under way."""
+
+_LAZY = frozenset({"s3", "secretsmanager"})
+"""Services that most processes seldom speak to or never."""
 
 CONFIG = AioConfig(
     retries={"mode": "standard", "max_attempts": 6},
@@ -33,18 +36,19 @@ class Aws:
     sqs: Any = None
     s3: Any = None
     ec2: Any = None
+    secretsmanager: Any = None
 
 
 @asynccontextmanager
 async def connect(region: str, *services: str, config: AioConfig = CONFIG) -> AsyncIterator[Aws]:
-    """The clients of the named services (`dynamodb`, `sqs`, `s3`, `ec2`) in a region."""
+    """The clients of the named services (the fields of `Aws`) in a region."""
     session = get_session()
     async with AsyncExitStack() as stack:
 
         async def make(service: str) -> Any:
             return await stack.enter_async_context(session.create_client(service, region_name=region, config=config))
 
-        yield Aws(**{service: LazyClient(partial(make, service)) if service == "s3" else await make(service) for service in services})
+        yield Aws(**{service: LazyClient(partial(make, service)) if service in _LAZY else await make(service) for service in services})
 
 
 class LazyClient:

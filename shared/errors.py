@@ -113,3 +113,7 @@ class UnavailableError(FleetError):
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         self.retry_after = retry_after
         super().__init__(message)
+
+
+class NotHereError(UnavailableError):
+    """This process has not the part that is needed (a cluster, a worker that isn't built in); the message says so, and may be told."""

@@ -84,7 +84,7 @@ def _session() -> AioSession:
 @pytest.fixture
 async def aws(aws_environment: str) -> AsyncIterator[Aws]:
     """Clients of all services that the fleet uses."""
-    async with connect(REGION, "dynamodb", "sqs", "s3") as clients:
+    async with connect(REGION, "dynamodb", "sqs", "s3", "secretsmanager") as clients:
         yield clients
 
 
@@ -105,7 +105,7 @@ def shared_settings(aws_endpoint: str) -> Settings:
     settings = _own_settings()
 
     async def make() -> None:
-        async with connect(REGION, "dynamodb", "sqs", "s3") as clients:
+        async with connect(REGION, "dynamodb", "sqs", "s3", "secretsmanager") as clients:
             await bootstrap(clients, settings)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -1,22 +1,86 @@
-"""The app: every door over one core."""
+"""The app: every door over one core.
+
+The routes of a group are imported when a request first asks for its paths (or for the description of the API), so that a cold start of the
+submit handler doesn't pay for doors that it never opens. A server that stays loads all of them before it serves.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final
+
 from fastapi import FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from workers.api import documentation, errors
 from workers.api.about import release
 from workers.api.core import Core
-from workers.api.fleet.routes import router as fleet
-from workers.api.gco.info import router as gco_info
-from workers.api.gco.queue import router as gco_queue
+from workers.api.identity import Identity
 from workers.api.limits import BodyLimit
 from workers.api.requests import Requests
 
 
-def create_app(core: Core) -> FastAPI:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Group:
+    """The routes of one module (its `router`), all of which are under one of the prefixes."""
+
+    module: str
+    prefixes: tuple[str, ...]
+
+
+GROUPS: Final = (
+    Group(module="workers.api.gco.info", prefixes=("/healthz", "/readyz", "/api/v1/health", "/api/v1/status")),
+    Group(module="workers.api.gco.policy", prefixes=("/api/v1/policy",)),
+    Group(module="workers.api.gco.manifests", prefixes=("/api/v1/manifests",)),
+    Group(module="workers.api.gco.jobs", prefixes=("/api/v1/jobs",)),
+    Group(module="workers.api.gco.logs", prefixes=("/api/v1/jobs",)),
+    Group(module="workers.api.gco.templates", prefixes=("/api/v1/templates", "/api/v1/jobs")),
+    Group(module="workers.api.gco.webhooks", prefixes=("/api/v1/webhooks",)),
+    Group(module="workers.api.gco.queue", prefixes=("/api/v1/queue",)),
+    Group(module="workers.api.gco.cost", prefixes=("/api/v1/cost",)),
+    Group(module="workers.api.fleet.routes", prefixes=("/fleet/v1",)),
+)
+"""In the order of the description of the API."""
+
+
+class Doors(FastAPI):
+    """An app whose groups of routes are included when they are first asked for."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._closed = list(GROUPS)
+
+    def open(self, path: str | None = None) -> None:
+        """Include the groups that may answer a path; all of them without one, or for a path that no group claims."""
+        claimed = [group for group in GROUPS if path is not None and path.startswith(group.prefixes)]
+        for group in claimed or GROUPS:
+            if group in self._closed:
+                self._closed.remove(group)
+                self.include_router(import_module(group.module).router)
+
+    def openapi(self) -> dict[str, Any]:
+        """The description of every group, in their order."""
+        self.open()
+        return super().openapi()
+
+
+class _Opening:
+    """Pure ASGI: opens what a request asks for."""
+
+    def __init__(self, app: ASGIApp, *, doors: Doors) -> None:
+        self._app = app
+        self._doors = doors
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            self._doors.open(scope["path"])
+        await self._app(scope, receive, send)
+
+
+def create_app(core: Core) -> Doors:
     """The app over a core that is ready. Whoever made the core closes it."""
-    app = FastAPI(
+    app = Doors(
         title="gpufleet",
         version=release(),
         description="Runs GPU jobs on Kubernetes clusters in many regions, exactly once.",
@@ -24,10 +88,10 @@ def create_app(core: Core) -> FastAPI:
         redoc_url=None,
     )
     app.state.core = core
-    for router in (gco_info, gco_queue, fleet):
-        app.include_router(router)
     errors.install(app)
     documentation.install(app)
+    app.add_middleware(_Opening, doors=app)
     app.add_middleware(BodyLimit, limit=core.settings.max_body_bytes)
+    app.add_middleware(Identity)
     app.add_middleware(Requests)
     return app

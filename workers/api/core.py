@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from shared.aws import Aws, connect
 from shared.clock import Clock
+from shared.errors import NotHereError
 from shared.jobs.cancellation import Cancellation
 from shared.jobs.model import Head
 from shared.jobs.submission import Submission
@@ -29,6 +30,9 @@ from workers.api.cluster_access import ClusterAccess
 from workers.api.dispatch_pass import DispatchPass, Poll
 from workers.api.live_logs import LiveLogs
 
+if TYPE_CHECKING:
+    from shared.clusters.api import KubernetesApi
+
 
 class LogReader(Protocol):
     """Reads the logs of what runs, from its cluster."""
@@ -43,7 +47,7 @@ class LogReader(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Core:
-    """The services behind the doors. `poll` and `logs` are None in a process that reaches no cluster."""
+    """The services behind the doors. `clusters`, `poll` and `logs` are None in a process that reaches no cluster."""
 
     settings: Settings
     region: str
@@ -61,10 +65,17 @@ class Core:
     counters: Counters
     reports: ClusterReports
     dead_letters: DeadLetters
+    clusters: ClusterAccess | None = None
     poll: Poll | None = None
     logs: LogReader | None = None
     look_seconds: float = 1.0
     """How often a follower of logs asks whether its job has ended."""
+
+    async def cluster(self) -> KubernetesApi:
+        """The API server of the cluster of this API's region. Raises NotHereError, UnavailableError."""
+        if self.clusters is None:
+            raise NotHereError(f"this process reaches no cluster; an API in {self.region} that does answers this")
+        return await self.clusters.api(self.region)
 
 
 async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = None) -> Core:
@@ -93,6 +104,7 @@ async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = 
         counters=way_in.counters,
         reports=way_in.reports,
         dead_letters=DeadLetters(aws.sqs, settings),
+        clusters=reaches,
         poll=DispatchPass(parts, reaches, region) if reaches else None,
         logs=LiveLogs(reaches, parts.objects) if reaches else None,
     )
@@ -101,5 +113,5 @@ async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = 
 @asynccontextmanager
 async def open_core(settings: Settings, *, access: ClusterAccess | None = None) -> AsyncIterator[Core]:
     """The core with clients of its own, which are closed at the end."""
-    async with connect(settings.control_region, "dynamodb", "sqs", "s3") as aws:
+    async with connect(settings.control_region, "dynamodb", "sqs", "s3", "secretsmanager") as aws:
         yield await build(settings, aws, access=access)

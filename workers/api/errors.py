@@ -16,6 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
+from shared.clusters.errors import ApiError
 from shared.clusters.trees import step
 from shared.errors import (
     ConflictError,
@@ -23,6 +24,7 @@ from shared.errors import (
     ForbiddenError,
     InvalidError,
     NotFoundError,
+    NotHereError,
     Problem,
     TooLargeError,
     UnavailableError,
@@ -62,12 +64,16 @@ class ValidationBody(BaseModel):
 
 
 _ANSWERS: dict[int, tuple[type[BaseModel], str]] = {
-    403: (ErrorBody, "The namespace is not allowed"),
+    400: (ErrorBody, "The request can't be served as it is"),
+    401: (ErrorBody, "Nobody is known by these credentials"),
+    403: (ErrorBody, "The caller has not the right for this, or the namespace is not allowed"),
     404: (ErrorBody, "No such thing"),
     409: (ErrorBody, "The thing is in a state that does not allow this"),
     413: (ErrorBody, "The body is too large"),
     422: (ValidationBody, "The input breaks rules: all of them, with their places"),
+    429: (ErrorBody, "The caller asks too often; Retry-After says when to try again"),
     500: (ErrorBody, "Nobody expected this; the request id leads to the log"),
+    502: (ErrorBody, "The cluster refused what it was asked"),
     503: (ErrorBody, "A part that is needed does not answer; Retry-After says when to try again"),
 }
 
@@ -113,6 +119,10 @@ def _answer(request: Request, error: FleetError) -> JSONResponse:
             return _text(HTTPStatus.NOT_FOUND, str(error))
         case ConflictError():
             return _text(HTTPStatus.CONFLICT, str(error))
+        case NotHereError():
+            return _text(HTTPStatus.SERVICE_UNAVAILABLE, str(error), retry_after=error.retry_after or 60)
+        case ApiError():
+            return _text(HTTPStatus.BAD_GATEWAY, str(error))
         case UnavailableError():
             log.warning("unavailable", error=str(error))
             return _text(HTTPStatus.SERVICE_UNAVAILABLE, _BUSY, retry_after=error.retry_after)

@@ -62,7 +62,9 @@ async def serve(settings: Settings, where: ServerSettings, stop: asyncio.Event) 
     access = ClusterAccess(settings)
     try:
         async with open_core(settings, access=access) as core:
-            await _run(create_app(core), where, stop, grace=settings.shutdown_seconds)
+            app = create_app(core)
+            app.open()
+            await _run(app, where, stop, grace=settings.shutdown_seconds)
     finally:
         await access.close()
 

@@ -10,6 +10,14 @@ from pydantic import BaseModel, Field
 from shared.jobs.fields import JobFields
 
 
+class Env(BaseModel):
+    """What the answers about a cluster begin with."""
+
+    cluster_id: str
+    region: str
+    timestamp: datetime
+
+
 class QueuedJobRequest(JobFields):
     """A job for the queue. `supporting`, `retry` and `timeouts` are additions to the original."""
 

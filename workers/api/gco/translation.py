@@ -10,6 +10,7 @@ from shared.errors import ForbiddenError, InvalidError, Problem
 from shared.jobs.model import Event, EventType, Head
 from shared.jobs.states import State
 from shared.store.listing import Filters
+from workers.api.about import cluster_id
 from workers.api.core import Core
 from workers.api.gco.schemas import QueuedJob, StatusEntry
 
@@ -43,6 +44,11 @@ def _state(status: str, problems: list[Problem]) -> State | None:
         rule = f"must be a status: {', '.join([*State, *_ALIASES])}"
         problems.append(Problem(pointer="/status", value=status, rule=rule))
     return found
+
+
+def env(core: Core) -> dict[str, Any]:
+    """The fields of `Env`."""
+    return {"cluster_id": cluster_id(core.region), "region": core.region, "timestamp": core.clock.now()}
 
 
 def record(head: Head, manifest: dict[str, Any], history: Sequence[StatusEntry]) -> QueuedJob:

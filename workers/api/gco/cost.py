@@ -1,0 +1,9 @@
+"""The cost group of the GCO door."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from workers.api.bodies import StrictRoute
+
+router = APIRouter(prefix="/api/v1/cost", route_class=StrictRoute)

@@ -1,0 +1,9 @@
+"""The templates group of the GCO door."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from workers.api.bodies import StrictRoute
+
+router = APIRouter(prefix="/api/v1", route_class=StrictRoute)

@@ -1,0 +1,9 @@
+"""The webhooks group of the GCO door."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from workers.api.bodies import StrictRoute
+
+router = APIRouter(prefix="/api/v1/webhooks", route_class=StrictRoute)

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from shared.errors import ForbiddenError, InvalidError, Problem
+from shared.identity.callers import Caller
 from shared.jobs.model import Event, EventType, Head
 from shared.jobs.states import State
 from shared.store.listing import Filters
@@ -17,6 +18,14 @@ from workers.api.gco.schemas import QueuedJob, StatusEntry
 _ALIASES = {"completed": State.SUCCEEDED, "applying": State.CLAIMED}
 """`completed` and `succeeded` mean the same. The original's `applying` is the part of a claim in which the object is made."""
 _SETBACKS = {EventType.FAILED, EventType.RETRY, EventType.INTERRUPTED, EventType.NOT_STARTED, EventType.CLAIM_LAPSED}
+
+
+def allowed_namespace(core: Core, caller: Caller, namespace: str) -> str:
+    """The namespace, which both the policy and the caller's key allow. Raises ForbiddenError."""
+    if namespace not in core.policy.allowed_namespaces:
+        raise ForbiddenError(f"Namespace '{namespace}' not allowed. Allowed namespaces: {list(core.policy.allowed_namespaces)}")
+    caller.require_namespace(namespace)
+    return namespace
 
 
 def filters_of(core: Core, *, region: str | None, status: str | None, namespace: str | None) -> Filters:

@@ -1,0 +1,35 @@
+"""Deleting a Job that somebody names, by the UID that he means. Its pods follow in the background."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shared.clusters.api import KubernetesApi
+from shared.clusters.errors import MissingError, TakenError
+from shared.clusters.kinds import JOB
+from shared.errors import ConflictError, NotFoundError
+
+
+async def read_job(api: KubernetesApi, namespace: str, name: str) -> dict[str, Any]:
+    """The Job's document. Raises NotFoundError."""
+    try:
+        return await api.request("GET", JOB.path(namespace, name))
+    except MissingError:
+        raise NotFoundError("Job", name) from None
+
+
+async def delete_by_uid(api: KubernetesApi, namespace: str, name: str, uid: str) -> None:
+    """Delete the Job of that UID, and none else of its name; that it is gone already is as good.
+
+    `propagationPolicy` must be said: the API server's default for Jobs leaves their pods behind.
+
+    Raises:
+        ConflictError: the name has another UID by now.
+    """
+    options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background", "preconditions": {"uid": uid}}
+    try:
+        await api.request("DELETE", JOB.path(namespace, name), body=options)
+    except MissingError:
+        return
+    except TakenError:
+        raise ConflictError(f"Job '{name}' changed before its UID-preconditioned delete") from None

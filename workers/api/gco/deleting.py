@@ -1,0 +1,72 @@
+"""Deleting a Job through the API: one of the fleet's queue is cancelled first, so that its end is what its user meant."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from shared.clusters.deleting import delete_by_uid, read_job
+from shared.clusters.job_status import finished
+from shared.clusters.observed import Document, observed
+from shared.errors import ConflictError, NotFoundError
+from shared.identity.callers import Caller
+from shared.jobs.model import Head
+from shared.jobs.ports import Observed
+from workers.api.core import Core
+
+REASON: Final = "deleted through the API"
+END_SECONDS: Final = 5.0
+"""How long the observer may take to see that a Job has ended, before its deletion counts as a cancel."""
+_LOOK_SECONDS: Final = 0.2
+
+
+async def delete_job(core: Core, caller: Caller, namespace: str, name: str, *, expected_uid: str | None = None) -> str:
+    """Delete a Job with its pods, and return its UID. Whether the caller may do this in the namespace is for the route to check.
+
+    Raises:
+        NotFoundError: there is no such Job.
+        ConflictError: its UID isn't the expected one, or changed before the deletion.
+    """
+    api = await core.cluster()
+    job = await read_job(api, namespace, name)
+    uid = str(job["metadata"]["uid"])
+    if expected_uid is not None and uid != expected_uid:
+        raise ConflictError(f"Job '{name}' UID changed; expected '{expected_uid}', found '{uid}'")
+    await cancel_owner(core, caller, job)
+    await delete_by_uid(api, namespace, name, uid)
+    return uid
+
+
+async def cancel_owner(core: Core, caller: Caller, job: Document) -> None:
+    """Cancel the queue's job that a Kubernetes Job is of, where that one hasn't ended and means this object; else nothing.
+
+    Without it, an object that is gone would count as "deleted on the cluster", a failure. What has ended on the cluster is given a moment
+    to be told as it ended.
+    """
+    seen = observed(job)
+    if seen is None:
+        return
+    head = await _unended(core, seen, patience=END_SECONDS if finished(job) else 0.0)
+    if head is None:
+        return
+    try:
+        await core.cancellation.cancel(head.id, reason=REASON, by=caller.name)
+    except (ConflictError, NotFoundError):
+        return  # it ended in between
+
+
+async def _unended(core: Core, seen: Observed, *, patience: float) -> Head | None:
+    """The head of an object's job, if the object is of its execution, and that one still hasn't ended when patience has."""
+    until = asyncio.get_running_loop().time() + patience
+    while True:
+        head = await core.jobs.head(seen.job_id)
+        if head is None or head.state.terminal or not _means(head, seen):
+            return None
+        if asyncio.get_running_loop().time() >= until:
+            return head
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _means(head: Head, seen: Observed) -> bool:
+    """Whether an object is that of the head's execution, or one that may yet become it."""
+    return head.execution == seen.execution and (head.object is None or head.object.uid == seen.uid)

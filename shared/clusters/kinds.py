@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
+from shared.clusters.errors import MissingError
 from shared.jobs.ports import RefusedError
+
+_SEGMENT: Final = re.compile(r"(?!\.{1,2}\Z)[^/%\x00-\x20\x7f\ud800-\udfff]{1,253}")
+"""What can be a name in a path: apimachinery, `IsValidPathSegmentName`. A client would take `..` for a way out of the collection."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,15 +25,24 @@ class Kind:
     namespaced: bool = True
 
     def path(self, namespace: str | None = None, name: str | None = None) -> str:
-        """The path of an object, of a namespace's collection, or of the whole cluster's."""
+        """The path of an object, of a namespace's collection, or of the whole cluster's.
+
+        Raises MissingError for what can be the name of nothing.
+        """
         root = "/apis/" if "/" in self.api_version else "/api/"
         parts = [self.api_version]
         if self.namespaced and namespace is not None:
-            parts += ["namespaces", quote(namespace, safe="")]
+            parts += ["namespaces", _segment(namespace)]
         parts.append(self.plural)
         if name is not None:
-            parts.append(quote(name, safe=""))
+            parts.append(_segment(name))
         return root + "/".join(parts)
+
+
+def _segment(name: str) -> str:
+    if _SEGMENT.fullmatch(name) is None:
+        raise MissingError(f"nothing can have the name {name[:80]!r}", code=404, reason="NotFound")
+    return quote(name, safe="")
 
 
 JOB: Final = Kind(api_version="batch/v1", kind="Job", plural="jobs")

@@ -19,13 +19,12 @@ import structlog
 from shared.clusters.api import KubernetesApi
 from shared.clusters.errors import ApiError, ExpiredError, status_failure
 from shared.clusters.kinds import Kind
+from shared.clusters.listing import PAGE
 from shared.errors import UnavailableError
 
 log = structlog.get_logger()
 T = TypeVar("T")
 
-PAGE: Final = 500
-"""Objects in one page of a list; what kubectl and client-go ask for."""
 WATCH_SECONDS: Final = 290
 """After this the server ends a watch, below the five minutes after which load balancers tend to."""
 SILENCE_SECONDS: Final = 90.0

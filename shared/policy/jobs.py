@@ -10,6 +10,7 @@ from typing import Final
 from shared.policy.fields import Field
 from shared.policy.metadata import LABEL_RULE, check_annotations, check_labels, is_dns_label
 from shared.policy.pods import check_pod
+from shared.policy.resources import Demand, check_caps, pod_demand, pods_at_once
 from shared.policy.security import check_pod_security
 from shared.policy.settings import Policy
 
@@ -29,8 +30,14 @@ _SET_BY_THE_JOB_CONTROLLER: Final = ("controller-uid", "job-name")
 _JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
 
 
-def check_job(job: Field, policy: Policy) -> str:
-    """Check a Job and return its base name."""
+def check_job(job: Field, policy: Policy) -> None:
+    """Check a Job, wherever it goes."""
+    _check_name(job["metadata"])
+    check_job_spec(job, policy)
+
+
+def check_job_spec(job: Field, policy: Policy) -> None:
+    """Check what a Job, or the template of one, would run."""
     spec, template = job["spec"], job.within("spec", "template")
     if not isinstance(spec.value, dict):
         spec.refuse("is required in Job")
@@ -38,7 +45,23 @@ def check_job(job: Field, policy: Policy) -> str:
     _check_template(template)
     check_pod(template["spec"], policy)
     check_pod_security(template, policy)
-    return _base_name(job["metadata"])
+
+
+def check_queued_job(job: Field) -> None:
+    """Refuse what would take a job of the queue out of the fleet's hands, and is fine in a Job that is applied directly."""
+    spec = job["spec"]
+    if spec["suspend"].value is True:
+        spec["suspend"].refuse("must be left out: the fleet suspends a Job until it is committed, and submitting it means to run it")
+    if spec["managedBy"].value not in (None, "", _JOB_CONTROLLER):
+        spec["managedBy"].refuse(f"must be {_JOB_CONTROLLER} or left out: with another controller the fleet can't see the end")
+
+
+def job_demand(job: Field, policy: Policy) -> Demand:
+    """What a Job holds at once, with a refusal where that is more than the policy allows."""
+    pod, spec = job.within("spec", "template", "spec"), job["spec"]
+    demand, pods = pod_demand(pod, policy), pods_at_once(job)
+    check_caps(pod, spec["parallelism"], demand, pods, policy)
+    return demand.times(pods)
 
 
 def check_pod_labels(labels: Field) -> None:
@@ -49,7 +72,7 @@ def check_pod_labels(labels: Field) -> None:
             value.refuse("must be left out: the Job controller sets this label")
 
 
-def _base_name(metadata: Field) -> str:
+def _check_name(metadata: Field) -> None:
     name = metadata["name"]
     if metadata["generateName"].value is not None:
         metadata["generateName"].refuse("must be left out: give a name, and the fleet makes one of it that nothing else on the cluster has")
@@ -57,28 +80,22 @@ def _base_name(metadata: Field) -> str:
         name.refuse("is required")
     elif not is_dns_label(name.text):
         name.refuse(LABEL_RULE)
-    return name.text
 
 
 def _check_spec(spec: Field) -> None:
     for name in _NOT_NEGATIVE:
         if (spec[name].integer or 0) < 0:
             spec[name].refuse("must not be negative")
-    _check_control(spec)
+    _check_selector(spec)
     _check_completion(spec)
     _check_failure_policy(spec)
 
 
-def _check_control(spec: Field) -> None:
-    """Refuse what would take the Job out of the fleet's hands."""
-    if spec["suspend"].value is True:
-        spec["suspend"].refuse("must be left out: the fleet suspends a Job until it is committed, and submitting it means to run it")
+def _check_selector(spec: Field) -> None:
     if spec["selector"].given or spec["manualSelector"].value is True:
         (spec["selector"] if spec["selector"].given else spec["manualSelector"]).refuse(
             "must be left out: a selector of one's own can take other Jobs' pods"
         )
-    if spec["managedBy"].value not in (None, "", _JOB_CONTROLLER):
-        spec["managedBy"].refuse(f"must be {_JOB_CONTROLLER} or left out: with another controller the fleet can't see the end")
 
 
 def _check_completion(spec: Field) -> None:

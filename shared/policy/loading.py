@@ -13,7 +13,7 @@ from shared.clusters.quantities import parse_quantity
 from shared.clusters.trees import MAX_DEPTH, step
 from shared.errors import InvalidError, Problem, TooLargeError
 from shared.policy.metadata import LABEL_RULE, is_dns_label
-from shared.policy.settings import FILE_SETTING, RULED_MAIN_KINDS, RULED_SUPPORTING_KINDS, Policy, Security
+from shared.policy.settings import FILE_SETTING, RULED_MAIN_KINDS, RULED_MANIFEST_KINDS, RULED_SUPPORTING_KINDS, Policy, Security
 
 
 class PolicyFileError(InvalidError):
@@ -161,6 +161,7 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "allowed_namespaces": _texts(is_dns_label, LABEL_RULE),
     "main_kinds": _kinds(RULED_MAIN_KINDS),
     "supporting_kinds": _kinds(RULED_SUPPORTING_KINDS),
+    "manifest_kinds": _kinds(RULED_MANIFEST_KINDS),
     "max_cpu": _quantity,
     "max_memory": _quantity,
     "max_gpus": _whole(0),

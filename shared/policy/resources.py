@@ -91,10 +91,9 @@ def _check_pair(name: str, request: Field, limit: Field) -> None:
         request.refuse(f"must equal the limit, {format_quantity(most)}: devices and huge pages can't be shared")
 
 
-def check_caps(job: Field, demand: Demand, pods: int, policy: Policy) -> None:
-    """Refuse a Job that would hold more than the policy allows, with the figures."""
+def check_caps(pod: Field, times: Field, demand: Demand, pods: int, policy: Policy) -> None:
+    """Refuse what would hold more than the policy allows, with the figures: one pod at its place, many at that of their number."""
     total = demand.times(pods)
-    pod = job.within("spec", "template", "spec")
     for what, one, all_pods, cap, shown, key in (
         ("CPU cores", demand.cpu, total.cpu, policy.max_cpu, format_quantity, "max_cpu"),
         ("bytes of memory", demand.memory, total.memory, policy.max_memory, format_bytes, "max_memory"),
@@ -103,8 +102,7 @@ def check_caps(job: Field, demand: Demand, pods: int, policy: Policy) -> None:
         if one > cap:
             pod.refuse(f"must ask for at most {shown(cap)} {what} in one job: one pod asks for {shown(one)}; {setting(key)} is the limit")
         elif all_pods > cap:
-            where = job.within("spec", "parallelism")
-            where.refuse(
+            times.refuse(
                 f"must keep the job at or below {shown(cap)} {what}: {pods} pods at once with {shown(one)} each are {shown(all_pods)}; "
                 f"{setting(key)} is the limit"
             )

@@ -13,6 +13,7 @@ from shared.clusters.trees import MAX_DEPTH
 
 RULED_MAIN_KINDS: Final = (("batch/v1", "Job"),)
 RULED_SUPPORTING_KINDS: Final = (("v1", "Service"), ("v1", "ConfigMap"))
+RULED_MANIFEST_KINDS: Final = (("batch/v1", "Job"), ("v1", "Service"), ("v1", "ConfigMap"))
 """The kinds that admission has rules for. A policy may allow fewer, never others: an object without rules would be a way around them."""
 
 
@@ -54,6 +55,8 @@ class Policy:
     """Pairs of apiVersion and kind that may be the job itself."""
     supporting_kinds: tuple[tuple[str, str], ...] = RULED_SUPPORTING_KINDS
     """Pairs of apiVersion and kind that may stand beside it."""
+    manifest_kinds: tuple[tuple[str, str], ...] = RULED_MANIFEST_KINDS
+    """Pairs of apiVersion and kind that may be applied to a cluster directly."""
 
     max_cpu: Decimal = Decimal(384)
     """Cores that one job may hold at once, over all its pods that run together."""
@@ -116,7 +119,11 @@ class Policy:
     def __post_init__(self) -> None:
         unknown = [
             pair
-            for allowed, ruled in ((self.main_kinds, RULED_MAIN_KINDS), (self.supporting_kinds, RULED_SUPPORTING_KINDS))
+            for allowed, ruled in (
+                (self.main_kinds, RULED_MAIN_KINDS),
+                (self.supporting_kinds, RULED_SUPPORTING_KINDS),
+                (self.manifest_kinds, RULED_MANIFEST_KINDS),
+            )
             for pair in allowed
             if pair not in ruled
         ]

@@ -30,7 +30,7 @@ def check_supporting(found: Field, kind: str) -> None:
     name = found.within("metadata", "name")
     good, rule = (is_service_name, SERVICE_RULE) if kind == "Service" else (is_dns_subdomain, SUBDOMAIN_RULE)
     if name.value in (None, ""):
-        name.refuse("is required in metadata: the Job refers to it by name")
+        name.refuse("is required in metadata")
     elif not good(name.text):
         name.refuse(rule)
     _CHECKS[kind](found)

@@ -16,7 +16,7 @@ from tests.unit.policy_examples import GIB, a_config_map, a_job, a_service, admi
 
 def test_a_good_job_is_admitted_with_what_it_will_hold() -> None:
     admission = admit(a_job(gpus=2, parallelism=3), a_service(), a_config_map(a="b"))
-    assert (admission.name, admission.gpus, admission.cpu, admission.memory) == ("train", 6, 24, 192 * GIB)
+    assert (admission.name, admission.gpus, admission.demand.cpu, admission.demand.memory) == ("train", 6, 24, 192 * GIB)
 
 
 def test_the_manifest_is_left_as_it_was() -> None:

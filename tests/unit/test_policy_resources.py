@@ -35,46 +35,46 @@ def test_a_thousand_pods_of_eight_gpus_are_refused_with_the_figure() -> None:
 )
 def test_what_runs_at_once_is_the_lesser_of_parallelism_and_completions(parallelism: Any, completions: Any, pods: int) -> None:
     admission = admit(a_job(gpus=1, parallelism=parallelism, completions=completions))
-    assert (admission.gpus, admission.cpu, admission.memory) == (pods, 8 * pods, 64 * GIB * pods)
+    assert (admission.gpus, admission.demand.cpu, admission.demand.memory) == (pods, 8 * pods, 64 * GIB * pods)
 
 
 def test_the_caps_themselves_are_allowed_and_the_least_beyond_is_not() -> None:
     assert admit(a_job(gpus=8, parallelism=2)).gpus == 16
     assert problems(a_job(gpus=17))
     assert problems(changed("/spec/template/spec/containers/0/resources/limits/cpu", "4", job=a_job(gpus=1, parallelism=17)))
-    assert admit(changed("/spec/template/spec/containers/0/resources/limits/cpu", "384")).cpu == 384
+    assert admit(changed("/spec/template/spec/containers/0/resources/limits/cpu", "384")).demand.cpu == 384
     assert problems(changed("/spec/template/spec/containers/0/resources/limits/cpu", "384.000000001"))
-    assert admit(changed("/spec/template/spec/containers/0/resources/limits/memory", "4096Gi")).memory == 4096 * GIB
+    assert admit(changed("/spec/template/spec/containers/0/resources/limits/memory", "4096Gi")).demand.memory == 4096 * GIB
     assert problems(changed("/spec/template/spec/containers/0/resources/limits/memory", "4398046511105"))
 
 
 def test_containers_add_up_and_init_containers_come_before() -> None:
-    assert admit(a_pod_of([container("a", 2), container("b", "500m")], [container("i", 1), container("j", 4)])).cpu == 4
-    assert admit(a_pod_of([container("a", 2), container("b", 3)], [container("i", 1), container("j", 4)])).cpu == 5
+    assert admit(a_pod_of([container("a", 2), container("b", "500m")], [container("i", 1), container("j", 4)])).demand.cpu == 4
+    assert admit(a_pod_of([container("a", 2), container("b", 3)], [container("i", 1), container("j", 4)])).demand.cpu == 5
 
 
 def test_sidecars_run_beside_what_comes_after_them() -> None:
     sidecar = container("s", 1, restartPolicy="Always")
-    assert admit(a_pod_of([container("a", 2)], [sidecar])).cpu == 3
-    assert admit(a_pod_of([container("a", 2)], [container("i", 4), sidecar])).cpu == 4
-    assert admit(a_pod_of([container("a", 2)], [sidecar, container("i", 4)])).cpu == 5
+    assert admit(a_pod_of([container("a", 2)], [sidecar])).demand.cpu == 3
+    assert admit(a_pod_of([container("a", 2)], [container("i", 4), sidecar])).demand.cpu == 4
+    assert admit(a_pod_of([container("a", 2)], [sidecar, container("i", 4)])).demand.cpu == 5
     two = [sidecar, container("t", 3, restartPolicy="Always")]
-    assert admit(a_pod_of([container("a", 2)], two)).cpu == 6
-    assert admit(a_pod_of([container("a", 2)], [*two, container("i", 4)])).cpu == 8
+    assert admit(a_pod_of([container("a", 2)], two)).demand.cpu == 6
+    assert admit(a_pod_of([container("a", 2)], [*two, container("i", 4)])).demand.cpu == 8
 
 
 def test_requests_count_where_there_is_no_limit_and_the_pods_own_count_too() -> None:
     job = a_pod_of([{"name": "a", "image": "busybox", "resources": {"requests": {"cpu": "3"}}}])
-    assert admit(job).cpu == 3
+    assert admit(job).demand.cpu == 3
     pod_of(job)["resources"] = {"limits": {"cpu": "7"}}
-    assert admit(job).cpu == 7
+    assert admit(job).demand.cpu == 7
 
 
 @given(st.lists(st.integers(0, 10_000), min_size=1, max_size=5), st.integers(0, 20))
 def test_the_sum_is_exact(millicores: list[int], parallelism: int) -> None:
     job = a_pod_of([container(f"c{index}", f"{amount}m") for index, amount in enumerate(millicores)], parallelism=parallelism)
     policy = Policy(max_cpu=Decimal(10**6))
-    assert admit(job, policy=policy).cpu == Decimal(sum(millicores)) * parallelism / 1000
+    assert admit(job, policy=policy).demand.cpu == Decimal(sum(millicores)) * parallelism / 1000
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,94 @@
+"""The one question of admission of objects that are applied to a cluster directly: the manifests door, templates, retries, dry runs.
+
+It shares every rule with `shared.policy.admission`, which is about jobs of the queue: what is wrong with a Job is told in the same words
+whichever way it comes in. Only what takes a job out of the queue's hands (`suspend`, `managedBy`) is no fault here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from shared.errors import InvalidError, Problem
+from shared.jobs.fields import DEFAULT_NAMESPACE
+from shared.policy.admission import Admission, check_frame, check_unruled, ruled
+from shared.policy.fields import Field
+from shared.policy.kinds import RULES
+from shared.policy.refusals import Refusals
+from shared.policy.settings import Policy
+
+MAX_MANIFESTS: Final = 1_000
+"""Objects of one request; each costs at least two requests to the cluster."""
+
+
+def check_manifests(
+    manifests: Sequence[Any],
+    *,
+    namespace: str | None,
+    policy: Policy,
+    pointer: str = "/manifests",
+    namespace_pointer: str = "/namespace",
+) -> list[Admission]:
+    """Admit all objects of a request, in order, or refuse the request with all reasons; the objects aren't changed.
+
+    `namespace` is the request's own, which an object without one gets, and an object with another contradicts. Without it each object
+    says its own, or means `gco-jobs`.
+
+    Raises:
+        InvalidError: all the rules that are broken by any object, with JSON pointers that begin with those given.
+        ForbiddenError: namespaces are not the policy's, and nothing else is wrong.
+        TooLargeError: an object is larger than the policy allows, and nothing else is wrong.
+    """
+    if not 1 <= len(manifests) <= MAX_MANIFESTS:
+        raise InvalidError(
+            [Problem(pointer=pointer, value=None, rule=f"must hold 1 to {MAX_MANIFESTS} manifests, and holds {len(manifests)}")]
+        )
+    parts = [(f"{pointer}/{index}", manifest) for index, manifest in enumerate(manifests)]
+    return _check(parts, namespace, policy, namespace_pointer)
+
+
+def check_manifest(
+    manifest: Any, *, namespace: str | None, policy: Policy, pointer: str = "/manifest", namespace_pointer: str = "/namespace"
+) -> Admission:
+    """Admit one object or refuse it with all reasons, as `check_manifests` does."""
+    return _check([(pointer, manifest)], namespace, policy, namespace_pointer)[0]
+
+
+def _check(parts: Sequence[tuple[str, Any]], namespace: str | None, policy: Policy, namespace_pointer: str) -> list[Admission]:
+    refusals = Refusals(policy)
+    sound = [(place, manifest) for place, manifest in parts if refusals.sound(manifest, place)]
+    refusals.sizes(sound)
+    default = DEFAULT_NAMESPACE if namespace is None else namespace
+    if namespace is not None or any(_namespace_of(manifest) is None for _, manifest in sound):
+        refusals.namespace(default, namespace_pointer)
+    found: list[Admission | None] = []
+    places: dict[tuple[str, str, str], str] = {}
+    with refusals.rules() as report:
+        for place, manifest in sound:
+            own = _namespace_of(manifest) if namespace is None else None
+            if own is not None:
+                refusals.namespace(own, f"{place}/metadata/namespace")
+            found.append(_admission(Field(manifest, report=report, base=place), own or default, policy, places))
+    refusals.finish()
+    return [admission for admission in found if admission is not None]
+
+
+def _namespace_of(manifest: dict[str, Any]) -> str | None:
+    metadata = manifest.get("metadata")
+    namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
+    return namespace if isinstance(namespace, str) and namespace else None
+
+
+def _admission(found: Field, namespace: str, policy: Policy, places: dict[tuple[str, str, str], str]) -> Admission | None:
+    judged = ruled(found, policy.manifest_kinds)
+    if judged is None:
+        check_unruled(found, namespace)
+        return None
+    api_version, kind = judged
+    check_frame(found, api_version, kind, namespace)
+    demand = RULES[judged](found, policy)
+    name = found.within("metadata", "name")
+    first = places.setdefault((kind, namespace, name.text), found.pointer)
+    if first != found.pointer and name.text:
+        name.refuse(f"must stand only once in a request: there is a {kind} of this name at {first}")
+    return Admission(api_version=api_version, kind=kind, namespace=namespace, name=name.text, demand=demand)

@@ -1,8 +1,11 @@
-"""What a route asks for by type: the services, and a caller who has a right. A route without one of the latter is open to everybody."""
+"""What a route asks for by type: the services, and a caller who has a right. A route without one of the latter is open to everybody.
+
+All are coroutines, though none waits for anything: a plain function would be called in a thread, which costs more than it does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
@@ -11,7 +14,7 @@ from shared.identity.callers import Caller, Right
 from workers.api.core import Core
 
 
-def _core(request: Request) -> Core:
+async def _core(request: Request) -> Core:
     core: Core = request.app.state.core
     return core
 
@@ -20,8 +23,8 @@ CoreOf = Annotated[Core, Depends(_core)]
 """The services of this app."""
 
 
-def _with(right: Right) -> Callable[[Request], Caller]:
-    def caller(request: Request) -> Caller:
+def _with(right: Right) -> Callable[[Request], Coroutine[Any, Any, Caller]]:
+    async def caller(request: Request) -> Caller:
         found: Caller = request.state.caller
         found.require(right)
         return found

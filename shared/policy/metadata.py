@@ -1,6 +1,6 @@
 """Names, labels and annotations: the grammar of Kubernetes, and the keys that belong to the fleet.
 
-Sources: apimachinery `util/validation` (label values, qualified names, DNS-1123) and `api/validation/objectmeta.go` (annotations).
+Sources: apimachinery `util/validation` (DNS-1123, DNS-1035) and `api/validation/objectmeta.go` (annotations).
 """
 
 from __future__ import annotations
@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from shared.clusters.label_grammar import KEY_RULE, VALUE_RULE, is_label_value
+from shared.clusters.label_grammar import is_dns_subdomain as is_dns_subdomain
+from shared.clusters.label_grammar import is_qualified_name as is_qualified_name
 from shared.clusters.names import reserved
 from shared.policy.fields import Field
 
@@ -17,11 +20,7 @@ SERVICE_RULE: Final = "must be a DNS label that begins with a letter: at most 63
 
 _DNS_LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _DNS_1035: Final = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
-_DNS_SUBDOMAIN: Final = re.compile(r"(?=.{1,253}$)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
-_QUALIFIED_NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
-_KEY_RULE: Final = "key must be [prefix/]name: a DNS subdomain as prefix, at most 63 of letters, digits, '-', '_' and '.' as name"
-_VALUE_RULE: Final = "must be at most 63 of letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
 _RESERVED_RULE: Final = "key must not be under gpufleet.io/, which belongs to the fleet"
 _MAX_ANNOTATION_BYTES: Final = 256 * 1024
 
@@ -43,20 +42,9 @@ def is_dns_label(text: str) -> bool:
     return _DNS_LABEL.fullmatch(text) is not None
 
 
-def is_dns_subdomain(text: str) -> bool:
-    """Whether a text can be the name of most objects."""
-    return _DNS_SUBDOMAIN.fullmatch(text) is not None
-
-
 def is_service_name(text: str) -> bool:
     """Whether a text can be the name of a Service on every version of Kubernetes."""
     return _DNS_1035.fullmatch(text) is not None
-
-
-def is_qualified_name(text: str) -> bool:
-    """Whether a text has the form [prefix/]name of label keys, annotation keys and resource names."""
-    prefix, slash, name = text.rpartition("/")
-    return _QUALIFIED_NAME.fullmatch(name) is not None and (not slash or is_dns_subdomain(prefix))
 
 
 def check_metadata(metadata: Field, *, namespace: str | None) -> None:
@@ -75,8 +63,8 @@ def check_labels(labels: Field) -> None:
     """Check keys and values of labels; that they are strings is told by the schema."""
     for key, value in labels.items():
         _check_key(key, value, key)
-        if value.text and _QUALIFIED_NAME.fullmatch(value.text) is None:
-            value.refuse(_VALUE_RULE)
+        if not is_label_value(value.text):
+            value.refuse(VALUE_RULE)
 
 
 def check_annotations(annotations: Field) -> None:
@@ -91,6 +79,6 @@ def check_annotations(annotations: Field) -> None:
 
 def _check_key(key: str, field: Field, read: str) -> None:
     if not is_qualified_name(read):
-        field.refuse(_KEY_RULE)
+        field.refuse(KEY_RULE)
     elif reserved(key):
         field.refuse(_RESERVED_RULE)

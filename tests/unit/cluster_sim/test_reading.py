@@ -35,6 +35,11 @@ def test_label_selectors(bench, selector, names):
     assert bench.get(CONFIG_MAPS, labelSelector=selector).names == names
 
 
+@pytest.mark.parametrize("selector", ["tier in", "tier in ()", "tier=a,,name", "tier=-a"])
+def test_a_label_selector_that_is_none_is_refused(bench, selector):
+    assert bench.get(CONFIG_MAPS, labelSelector=selector).refusal == (400, "BadRequest")
+
+
 def test_field_selectors(bench):
     named(bench, "a1", "a2")
     bench.start("train")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from typing import Any
 
+from shared.clusters.selectors import Operator, parse_selector
+from shared.errors import InvalidError
 from workers.local.cluster.answers import bad_request
 from workers.local.cluster.kinds import Kind
 from workers.local.cluster.objects import Object
@@ -41,36 +42,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-_Labels = Mapping[str, str]
-_Test = Callable[[_Labels], bool]
-_SET = re.compile(r"^(?P<key>\S+)\s+(?P<op>in|notin)\s*\((?P<values>[^()]*)\)$")
 _EQUAL = re.compile(r"^(?P<key>[^\s=!]+)\s*(?P<op>==|=|!=)\s*(?P<value>[^\s=!]*)$")
-_KEY = re.compile(r"^(?P<not>!?)\s*(?P<key>[^\s=!()]+)$")
-
-
-def _split(text: str) -> list[str]:
-    """Cut at the commas outside parentheses."""
-    return [part.strip() for part in re.split(r",(?![^()]*\))", text) if part.strip()]
-
-
-def _label_test(part: str) -> tuple[_Test, tuple[str, str] | None]:
-    """One requirement as a test, and as (key, value) where it is an equality."""
-    if found := _SET.match(part):
-        key, values = found["key"], frozenset(value.strip() for value in found["values"].split(","))
-        if found["op"] == "in":
-            return (lambda labels: labels.get(key) in values), None
-        return (lambda labels: labels.get(key) not in values), None
-    if found := _EQUAL.match(part):
-        key, value = found["key"], found["value"]
-        if found["op"] == "!=":
-            return (lambda labels: labels.get(key) != value), None
-        return (lambda labels: labels.get(key) == value), (key, value)
-    if found := _KEY.match(part):
-        key = found["key"]
-        if found["not"]:
-            return (lambda labels: key not in labels), None
-        return (lambda labels: key in labels), None
-    raise bad_request(f"unable to parse requirement: {part!r}")
 
 
 def _field_value(obj: Object, path: tuple[str, ...]) -> str:
@@ -88,19 +60,21 @@ class Selector:
     `label` and `fields` hold the equalities that an index can answer.
     """
 
-    __slots__ = ("_field_tests", "_label_tests", "fields", "label")
+    __slots__ = ("_field_tests", "_requirements", "fields", "label")
 
     def __init__(self, kind: Kind, *, labels: str = "", fields: str = "") -> None:
         self.label: tuple[str, str] | None = None
         self.fields: dict[str, str] = {}
-        self._label_tests: list[_Test] = []
         self._field_tests: list[tuple[tuple[str, ...], bool, str]] = []
-        for part in _split(labels) if labels else ():
-            test, equality = _label_test(part)
-            self._label_tests.append(test)
-            if equality and equality[0] in INDEXED_LABELS:
-                self.label = equality
-        for part in _split(fields) if fields else ():
+        try:
+            self._requirements = parse_selector(labels) if labels else ()
+        except InvalidError as invalid:
+            raise bad_request(f"unable to parse requirement: {invalid}") from None
+        for one in self._requirements:
+            if one.key in INDEXED_LABELS and one.operator is Operator.IN and len(one.values) == 1:
+                (value,) = one.values
+                self.label = (one.key, value)
+        for part in filter(None, map(str.strip, fields.split(","))):
             self._add_field(kind, part)
 
     def _add_field(self, kind: Kind, part: str) -> None:
@@ -118,13 +92,13 @@ class Selector:
     @property
     def empty(self) -> bool:
         """Whether every object matches."""
-        return not self._label_tests and not self._field_tests
+        return not self._requirements and not self._field_tests
 
     def matches(self, obj: Object) -> bool:
         """Whether the object fulfils every requirement."""
-        if self._label_tests:
+        if self._requirements:
             labels = obj["metadata"].get("labels") or {}
-            for test in self._label_tests:
-                if not test(labels):
+            for one in self._requirements:
+                if not one.matches(labels):
                     return False
         return all((_field_value(obj, path) == value) is positive for path, positive, value in self._field_tests)

@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 
 from shared.clock import Clock, SystemClock
@@ -23,6 +24,14 @@ APPLY: Final = "application/apply-patch+yaml"
 
 REQUEST_SECONDS: Final = 10.0
 """How long a request may take. An admission webhook may take this long by default, all else is answered in a fraction of it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reply:
+    """What an API server says to a request that succeeds: the HTTP status tells a creation (201) from a change (200)."""
+
+    status: int
+    document: dict[str, Any]
 
 
 class KubernetesApi:
@@ -48,6 +57,19 @@ class KubernetesApi:
         timeout: float | None = None,
     ) -> dict[str, Any]:
         """One request with a JSON document as its answer."""
+        return (await self.ask(method, path, query=query, body=body, content_type=content_type, timeout=timeout)).document
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = JSON,
+        timeout: float | None = None,
+    ) -> Reply:
+        """One request, whose answer's status matters too."""
         what = f"{method} {path}"
         async with _answering(what, timeout or self._timeout):
             answer = await self._send(method, path, query, body, content_type)
@@ -62,7 +84,7 @@ class KubernetesApi:
             raise UnavailableError(f"{what}: the answer is no JSON") from error
         if not isinstance(document, dict):
             raise UnavailableError(f"{what}: the answer is no JSON object")
-        return document
+        return Reply(status=answer.status, document=document)
 
     @asynccontextmanager
     async def stream(

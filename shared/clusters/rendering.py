@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from shared.clusters import names
+from shared.clusters.defaults import complete_pod, ignore_disruption
 from shared.clusters.placement import SpotRequest, on_spot
 from shared.clusters.trees import canonical
 
@@ -26,7 +27,6 @@ MIN_TTL_SECONDS: Final = 3_600
 
 _ID_PART: Final = 12
 _SET_BY_THE_CLUSTER: Final = ("creationTimestamp", "generateName", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
-_IGNORE_DISRUPTION: Final = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +83,7 @@ def render(manifest: dict[str, Any], supporting: Sequence[dict[str, Any]] = (), 
     spec["ttlSecondsAfterFinished"] = _ttl(spec.get("ttlSecondsAfterFinished"))
     _mark(spec["template"], identity)
     _complete_pod(spec["template"]["spec"], metadata["name"], identity)
-    _ignore_disruption(spec)
+    ignore_disruption(spec)
     return Rendered(job=job, supporting=[_beside(item, identity) for item in supporting])
 
 
@@ -129,8 +129,7 @@ def _mark(found: dict[str, Any], identity: RenderIdentity) -> None:
 
 
 def _complete_pod(pod: dict[str, Any], job_name: str, identity: RenderIdentity) -> None:
-    if pod.get("automountServiceAccountToken") is None:
-        pod["automountServiceAccountToken"] = False
+    complete_pod(pod)
     if identity.spot is not None:
         pod["affinity"] = on_spot(pod, identity.spot)
     # First, so that `$(GPUFLEET_JOB_NAME)` in the user's own values finds them.
@@ -141,13 +140,6 @@ def _complete_pod(pod: dict[str, Any], job_name: str, identity: RenderIdentity) 
     ]
     for container in [*(pod.get("initContainers") or []), *pod["containers"]]:
         container["env"] = [*deepcopy(env), *(container.get("env") or [])]
-
-
-def _ignore_disruption(spec: dict[str, Any]) -> None:
-    """Let evictions and lost spot nodes cost no attempt, where Kubernetes lets a Job say so and the user said nothing."""
-    never = spec["template"]["spec"].get("restartPolicy") == "Never"
-    if never and spec.get("podFailurePolicy") is None and spec.get("podReplacementPolicy") in (None, "Failed"):
-        spec["podFailurePolicy"] = deepcopy(_IGNORE_DISRUPTION)
 
 
 def _ttl(asked: int | None) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from decimal import ROUND_UP, Context, Decimal
+from functools import lru_cache
 from typing import Final
 
 RULE: Final = (
@@ -47,7 +48,13 @@ def parse_quantity(value: str | int | float | Decimal) -> Decimal:
         QuantityError: not in the grammar, longer than 64 characters, or with an exponent beyond ±36. The API server sets no
             bound there, but no machine has that much of anything, and a number of a billion digits can't be added up.
     """
-    matched = _QUANTITY.fullmatch(_text(value))
+    return _parse(_text(value))
+
+
+@lru_cache(maxsize=1024)
+def _parse(text: str) -> Decimal:
+    """The same for a text; remembered, since the rules of a manifest ask for each of its few quantities several times."""
+    matched = _QUANTITY.fullmatch(text)
     if matched is None:
         raise QuantityError(RULE)
     number = Decimal(matched["number"])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from typing import Any, Final
 
 from shared.errors import InvalidError, Problem
@@ -41,27 +42,28 @@ def check_tree(value: object, *, pointer: str = "", max_depth: int = MAX_DEPTH, 
         InvalidError: more than `max_depth` levels or 100,000 values, keys that are no strings, too long or came twice, NUL characters,
             lone surrogates, numbers that aren't finite, integers beyond 64 bits, and values of a type that JSON doesn't have.
     """
+    if (rule := _rule_against(value)) is not None:
+        raise InvalidError([Problem(pointer=pointer, value=value, rule=rule)])
     problems: list[Problem] = []
-    stack: list[tuple[object, Path, int]] = [(value, None, 1)]
-    seen = 0
+    stack: list[tuple[dict[Any, Any] | list[Any], Path, int]] = [(value, None, 1)] if isinstance(value, dict | list) else []
+    seen = 1
     while stack and len(problems) < MAX_PROBLEMS:
         found, path, depth = stack.pop()
-        seen += 1
-        rule = _rule_against(found)
-        if rule is None and isinstance(found, dict | list):
-            if depth > max_depth + around:
-                rule = f"must be nested at most {max_depth} levels deep"
-            elif seen + len(stack) + len(found) > MAX_VALUES:
-                problems.append(Problem(pointer=pointer, value=None, rule=f"must hold at most {MAX_VALUES} values"))
-                break
-            elif isinstance(found, list):
-                stack.extend((item, (path, index), depth + 1) for index, item in enumerate(found))
-            else:
-                problems.extend(_key_problems(found, pointer, path))
-                stack.extend((item, (path, key), depth + 1) for key, item in found.items() if _key_rule(key) is None)
-        if rule is not None:
-            shown = None if isinstance(found, dict | list) else found
-            problems.append(Problem(pointer=pointer + text_of(path), value=shown, rule=rule))
+        seen += len(found)
+        if depth > max_depth + around:
+            rule = f"must be nested at most {max_depth} levels deep"
+            problems.append(Problem(pointer=pointer + text_of(path), value=None, rule=rule))
+            continue
+        if seen > MAX_VALUES:
+            problems.append(Problem(pointer=pointer, value=None, rule=f"must hold at most {MAX_VALUES} values"))
+            break
+        for key, item in _members(found, pointer, path, problems):
+            if isinstance(item, dict | list):
+                stack.append((item, (path, key), depth + 1))
+            elif (rule := _rule_against(item)) is not None:
+                problems.append(Problem(pointer=pointer + text_of((path, key)), value=item, rule=rule))
+                if len(problems) >= MAX_PROBLEMS:
+                    break
     if problems:
         raise InvalidError(sorted(problems[:MAX_PROBLEMS], key=lambda problem: problem.pointer))
 
@@ -115,17 +117,28 @@ def _key_rule(key: object) -> str | None:
     return f"must have at most {MAX_KEY} characters" if len(key) > MAX_KEY else text_rule(key)
 
 
+def _members(found: dict[Any, Any] | list[Any], pointer: str, path: Path, problems: list[Problem]) -> Iterable[tuple[Any, Any]]:
+    """The values of an object or an array with their keys; what is wrong with a key is noted, and its value left out."""
+    if isinstance(found, list):
+        return enumerate(found)
+    wrong = _key_problems(found, pointer, path)
+    if not wrong:
+        return found.items()
+    problems.extend(wrong)
+    return [(key, item) for key, item in found.items() if _key_rule(key) is None]
+
+
 def _key_problems(found: dict[Any, Any], pointer: str, path: Path) -> list[Problem]:
-    here = pointer + text_of(path)
     problems = []
     for key in found:
         rule = _key_rule(key)
         if rule is not None:
             shown = key if isinstance(key, str | int | float) else None
-            problems.append(Problem(pointer=here, value=shown, rule=f"key {rule}"))
+            problems.append(Problem(pointer=pointer + text_of(path), value=shown, rule=f"key {rule}"))
             if len(problems) >= MAX_PROBLEMS:
                 break
     if isinstance(found, RepeatedKeys):
+        here = pointer + text_of(path)
         repeated = (key for key in found.repeated if len(key) <= MAX_KEY)
         problems.extend(Problem(pointer=here + step(key), value=key, rule="key must stand only once in its object") for key in repeated)
     return problems

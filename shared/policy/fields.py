@@ -36,7 +36,7 @@ class Field:
 
     __slots__ = ("_base", "_path", "_report", "value")
 
-    def __init__(self, value: Any, *, report: Report, base: str, path: Path = None) -> None:
+    def __init__(self, value: Any, report: Report, base: str, path: Path = None) -> None:
         self.value = value
         self._report = report
         self._base = base
@@ -91,4 +91,4 @@ class Field:
         self._report.add(self.pointer, shown, rule)
 
     def _at(self, value: Any, key: str | int) -> Field:
-        return Field(value, report=self._report, base=self._base, path=(self._path, key))
+        return Field(value, self._report, self._base, (self._path, key))

@@ -18,6 +18,7 @@ R = TypeVar("R", bound=Record)
 Item = dict[str, Any]
 
 _THREAD_BYTES = 64 * 1024
+_THREAD_COMPRESSED_BYTES = 16 * 1024
 
 
 def to_wire(values: Item) -> Item:
@@ -67,3 +68,8 @@ def _gzip(data: bytes) -> bytes:
 def decompress(data: bytes) -> Any:
     """The document that `compress` wrote."""
     return json.loads(gzip.decompress(data))
+
+
+async def decompress_aside(data: bytes) -> Any:
+    """The same, with a large document in a thread."""
+    return decompress(data) if len(data) <= _THREAD_COMPRESSED_BYTES else await asyncio.to_thread(decompress, data)

@@ -98,6 +98,31 @@ def counter(region: str, shard: int) -> dict[str, str]:
     return {"pk": f"COUNT#{region}#{shard}", "sk": "COUNT"}
 
 
+def total(noun: str, of: str | None = None) -> dict[str, str]:
+    """Key of how many things of a sort there are, or how many of one part of them."""
+    return {"pk": f"TOTAL#{noun}" if of is None else f"TOTAL#{noun}#{of}", "sk": "TOTAL"}
+
+
+def template(name: str) -> dict[str, str]:
+    """Key of a template's head."""
+    return {"pk": f"TEMPLATE#{name}", "sk": HEAD}
+
+
+def template_version(name: str, version: int) -> dict[str, str]:
+    """Key of one version of a template."""
+    return {"pk": f"TEMPLATE#{name}", "sk": f"VERSION#{version:06d}"}
+
+
+def webhook(webhook_id: str) -> dict[str, str]:
+    """Key of the entry that says in which partition a webhook stands."""
+    return {"pk": f"WEBHOOK#{webhook_id}", "sk": "WEBHOOK"}
+
+
+def webhooks_of(namespace: str | None) -> str:
+    """Partition of the webhooks of one namespace, or of those that concern all: whoever has an event to tell reads it whole."""
+    return f"WEBHOOKS#{namespace or '*'}"
+
+
 def cluster_report(region: str) -> dict[str, str]:
     """Key of what the observer last said of a region's cluster."""
     return {"pk": f"CLUSTER#{region}", "sk": "REPORT"}
@@ -105,7 +130,12 @@ def cluster_report(region: str) -> dict[str, str]:
 
 def listed_order(head: Head) -> str:
     """Sort key of the lists: time of submission, then id."""
-    return f"{sortable(head.submitted_at)}#{head.id}"
+    return by_time(head.submitted_at, head.id)
+
+
+def by_time(moment: datetime, name: str) -> str:
+    """Sort key of whatever is listed by time."""
+    return f"{sortable(moment)}#{name}"
 
 
 def due_order(moment: datetime, job_id: str) -> str:

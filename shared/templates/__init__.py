@@ -1,0 +1,1 @@
+"""Templates: manifests with placeholders, and how an object is made of one."""

@@ -1,0 +1,1 @@
+"""Webhooks: endpoints of users that are told of their jobs."""

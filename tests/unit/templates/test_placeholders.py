@@ -1,0 +1,134 @@
+"""How placeholders are found and filled."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from shared.errors import TooLargeError
+from shared.templates.placeholders import fill, places
+
+LIMIT = 1_000_000
+
+
+def filled(manifest, **values):
+    found = fill(manifest, values, limit=LIMIT)
+    assert found.problems == ()
+    assert found.open == ()
+    return found.manifest
+
+
+@pytest.mark.parametrize("value", ["text", 3, 1.5, True, False, None, {"a": [1]}, [1, {"b": None}], "", 10**18])
+def test_a_whole_string_becomes_the_value_with_its_type(value):
+    found = filled({"spec": {"x": "{{v}}"}}, v=value)["spec"]["x"]
+
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize("text", ["{{v}}", "{{ v }}", "{{\tv\n}}", "{{v }}"])
+def test_blanks_around_the_name_mean_nothing(text):
+    assert filled([text], v=7) == [7]
+
+
+@pytest.mark.parametrize(
+    ("value", "written"), [("b", "b"), (3, "3"), (1.5, "1.5"), (True, "true"), (False, "false"), (1e22, "1e+22"), (-0.5, "-0.5")]
+)
+def test_within_a_longer_string_scalars_are_written_as_json_writes_them(value, written):
+    assert filled({"x": "a-{{v}}-c {{v}}"}, v=value) == {"x": f"a-{written}-c {written}"}
+
+
+@pytest.mark.parametrize(
+    "text", ["{{}}", "{{ a b }}", "{{ .Values.a }}", "{ {a} }", "{{a}", "{{a.b}}", "{{ä}}", "$(A)", "{{a|b}}", "{%a%}", "{{\u00a0a}}"]
+)
+def test_what_only_looks_alike_stays_as_it_is(text):
+    assert filled({text: text}, a="no") == {text: text}
+    assert list(places({text: text})) == []
+
+
+def test_the_innermost_braces_count():
+    assert filled("{{{a}}}", a=5) == "{5}"
+
+
+@pytest.mark.parametrize(
+    "hostile", ['x","hostNetwork":true,"z":"y', "a\nb", "\\1", "C:\\new", "\\g<0>", '"', "{{b}}", "{{ a }}", "é" * 10, "\u2028"]
+)
+def test_a_string_stays_one_string(hostile):
+    """Case 21, and what breaks substitution in text."""
+    manifest = {"env": [{"value": "{{a}}"}, {"value": "<{{a}}>"}], "b": "{{b}}"}
+
+    assert filled(manifest, a=hostile, b="{{a}}") == {"env": [{"value": hostile}, {"value": f"<{hostile}>"}], "b": "{{a}}"}
+
+
+def test_keys_hold_placeholders_too():
+    found = filled({"labels": {"team/{{t}}": "a", "{{n}}": "b", "plain": "c"}}, t="ml", n=5)
+
+    assert found == {"labels": {"team/ml": "a", "5": "b", "plain": "c"}}
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, [1], None])
+@pytest.mark.parametrize("manifest", [{"x": {"y": "a{{v}}"}}, {"x": {"{{v}}": 1}}])
+def test_what_has_no_text_can_not_be_written_into_one(manifest, value):
+    found = fill(manifest, {"v": value}, limit=LIMIT)
+
+    [problem] = found.problems
+    assert problem.pointer == "/parameters/v"
+    assert "must be a string, a number or a boolean" in problem.rule
+    assert "/manifest/x" in problem.rule
+    assert found.manifest == manifest
+
+
+def test_a_wrong_value_is_told_once_however_often_it_is_used():
+    assert len(fill({"x": ["a{{v}}"] * 50}, {"v": {}}, limit=LIMIT).problems) == 1
+
+
+def test_keys_that_become_the_same_are_told_at_what_made_them_so():
+    found = fill({"labels": {"{{a}}": 1, "x": 2, "{{b}}-": 3}}, {"a": "x", "b": "y"}, limit=LIMIT)
+
+    [problem] = found.problems
+    assert (problem.pointer, problem.value) == ("/parameters/a", "x")
+    assert "the key 'x' stand twice in the object at /manifest/labels" in problem.rule
+
+
+def test_what_has_no_value_is_left_open():
+    found = fill({"a": "{{x}}", "b": ["c", "d{{y}}"], "e": {"{{z}}": 1}, "f": "{{v}}"}, {"v": 1}, limit=LIMIT)
+
+    assert found.manifest == {"a": "{{x}}", "b": ["c", "d{{y}}"], "e": {"{{z}}": 1}, "f": 1}
+    assert found.open == ("/manifest/a", "/manifest/b/1", "/manifest/e")
+
+
+def test_the_template_and_the_values_are_left_as_they_are():
+    manifest, value = {"a": "{{v}}", "b": "{{v}}", "c": {"d": []}}, {"x": []}
+    found = filled(manifest, v=value)
+    found["a"]["x"].append(1)
+    found["c"]["d"].append(1)
+
+    assert found["b"] == value == {"x": []}
+    assert manifest == {"a": "{{v}}", "b": "{{v}}", "c": {"d": []}}
+
+
+def test_pointers_of_places_are_json_pointers():
+    found = [(place.name, place.pointer, place.role.value) for place in places({"a/b": ["{{x}}", "~{{y}}"], "{{z}}": 1})]
+
+    assert found == [("z", "/{{z}}", "part"), ("x", "/a~1b/0", "whole"), ("y", "/a~1b/1", "part")]
+
+
+@pytest.mark.parametrize("text", ["{{a}}", "{{a}} ", "{{a}}{{a}}"])
+def test_what_would_be_too_large_is_refused_before_it_is_built(text):
+    with pytest.raises(TooLargeError) as refused:
+        fill({"x": [text] * 50_000}, {"a": "x" * 1_000_000}, limit=LIMIT)
+
+    assert refused.value.size >= 50_000_000_000
+    assert refused.value.problems[0].pointer == "/parameters"
+
+
+def test_endless_braces_take_no_time():
+    for text in ("{{" * 200_000, "{{" + " " * 500_000, "{{" + "a" * 500_000, "{{ a " * 100_000):
+        assert filled(text, a=1) == text
+
+
+def test_filling_is_the_same_as_in_text_where_values_are_harmless():
+    manifest = {"a": ["{{x}}", {"b": "{{ y }}/{{x}}"}], "c": 1}
+
+    assert filled(manifest, x="u", y="v") == json.loads(json.dumps(manifest).replace("{{x}}", "u").replace("{{ y }}", "v"))

@@ -47,13 +47,17 @@ def _segment(name: str) -> str:
 
 JOB: Final = Kind(api_version="batch/v1", kind="Job", plural="jobs")
 POD: Final = Kind(api_version="v1", kind="Pod", plural="pods")
+EVENT: Final = Kind(api_version="v1", kind="Event", plural="events")
+POD_METRICS: Final = Kind(api_version="metrics.k8s.io/v1beta1", kind="PodMetrics", plural="pods")
 NODE: Final = Kind(api_version="v1", kind="Node", plural="nodes", namespaced=False)
+_SERVICE: Final = Kind(api_version="v1", kind="Service", plural="services")
+_CONFIG_MAP: Final = Kind(api_version="v1", kind="ConfigMap", plural="configmaps")
 
 SUPPORTING: Final = {
     (kind.api_version, kind.kind): kind
     for kind in (
-        Kind(api_version="v1", kind="Service", plural="services"),
-        Kind(api_version="v1", kind="ConfigMap", plural="configmaps"),
+        _SERVICE,
+        _CONFIG_MAP,
         Kind(api_version="v1", kind="Secret", plural="secrets"),
         Kind(api_version="v1", kind="PersistentVolumeClaim", plural="persistentvolumeclaims"),
         Kind(api_version="v1", kind="ServiceAccount", plural="serviceaccounts"),
@@ -61,6 +65,22 @@ SUPPORTING: Final = {
     )
 }
 """What may stand beside a Job. Policy admits fewer; this table only says how they are reached."""
+
+APPLIED: Final = {
+    (kind.api_version, kind.kind): kind
+    for kind in (
+        JOB,
+        Kind(api_version="batch/v1", kind="CronJob", plural="cronjobs"),
+        Kind(api_version="apps/v1", kind="Deployment", plural="deployments"),
+        Kind(api_version="apps/v1", kind="StatefulSet", plural="statefulsets"),
+        Kind(api_version="apps/v1", kind="DaemonSet", plural="daemonsets"),
+        _SERVICE,
+        _CONFIG_MAP,
+        POD,
+        Kind(api_version="trainer.kubeflow.org/v1alpha1", kind="TrainJob", plural="trainjobs"),
+    )
+}
+"""What may be applied directly: GCO's nine kinds, each in its one version. Policy may admit fewer."""
 
 
 def supporting_kind(document: Mapping[str, Any]) -> Kind:

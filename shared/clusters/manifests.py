@@ -6,13 +6,14 @@ the place and the rule.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, Literal
 
 from shared.clusters.json_documents import json_documents
 from shared.clusters.trees import canonical, check_tree, step
 from shared.errors import InvalidError, Problem, TooLargeError
 
-__all__ = ["MAX_DOCUMENTS", "MAX_TEXT_BYTES", "canonical", "check_tree", "load_documents"]
+__all__ = ["MAX_DOCUMENTS", "MAX_TEXT_BYTES", "canonical", "check_tree", "expanded", "load_documents"]
 
 MAX_DOCUMENTS: Final = 10_000
 MAX_TEXT_BYTES: Final = 4 * 1024 * 1024
@@ -42,10 +43,27 @@ def load_documents(
         documents = yaml_documents(read, limit=MAX_DOCUMENTS)
     objects: list[dict[str, Any]] = []
     for number, document in enumerate(documents):
-        if document is not None:
-            check_tree(document, pointer=step(number))
-            _collect(document, step(number), objects)
+        if document is None:
+            continue
+        check_tree(document, pointer=step(number))
+        for pointer, found in expanded(document, step(number)):
+            if not isinstance(found, dict):
+                raise InvalidError([Problem(pointer=pointer, value=found, rule="must be an object: each document is one manifest")])
+            if len(objects) == MAX_DOCUMENTS:
+                raise InvalidError([Problem(pointer=pointer, value=None, rule=f"must hold at most {MAX_DOCUMENTS} documents")])
+            objects.append(found)
     return objects
+
+
+def expanded(document: object, pointer: str) -> Iterator[tuple[str, Any]]:
+    """Yield what a document means, with the pointers of the places: itself, or the items of a List (and of Lists in it)."""
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if isinstance(document, dict) and isinstance(kind, str) and kind.endswith("List") and isinstance(document.get("items"), list):
+        # The depth of what was read is bounded, so this recursion is too.
+        for index, item in enumerate(document["items"]):
+            yield from expanded(item, f"{pointer}/items/{index}")
+    else:
+        yield pointer, document
 
 
 def _decoded(text: str | bytes, max_bytes: int) -> str:
@@ -66,17 +84,3 @@ def _decoded(text: str | bytes, max_bytes: int) -> str:
     if size > max_bytes:
         raise TooLargeError("the text of the manifests", size, max_bytes)
     return text
-
-
-def _collect(document: object, pointer: str, objects: list[dict[str, Any]]) -> None:
-    if not isinstance(document, dict):
-        raise InvalidError([Problem(pointer=pointer, value=document, rule="must be an object: each document is one manifest")])
-    kind = document.get("kind")
-    if isinstance(kind, str) and kind.endswith("List") and isinstance(document.get("items"), list):
-        # The depth is bounded by the check before, so this recursion is too.
-        for index, item in enumerate(document["items"]):
-            _collect(item, f"{pointer}/items/{index}", objects)
-        return
-    if len(objects) == MAX_DOCUMENTS:
-        raise InvalidError([Problem(pointer=pointer, value=None, rule=f"must hold at most {MAX_DOCUMENTS} documents")])
-    objects.append(document)

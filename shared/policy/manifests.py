@@ -44,17 +44,20 @@ def check_manifests(
             [Problem(pointer=pointer, value=None, rule=f"must hold 1 to {MAX_MANIFESTS} manifests, and holds {len(manifests)}")]
         )
     parts = [(f"{pointer}/{index}", manifest) for index, manifest in enumerate(manifests)]
-    return _check(parts, namespace, policy, namespace_pointer)
+    return check_parts(parts, namespace=namespace, policy=policy, namespace_pointer=namespace_pointer)
 
 
 def check_manifest(
     manifest: Any, *, namespace: str | None, policy: Policy, pointer: str = "/manifest", namespace_pointer: str = "/namespace"
 ) -> Admission:
     """Admit one object or refuse it with all reasons, as `check_manifests` does."""
-    return _check([(pointer, manifest)], namespace, policy, namespace_pointer)[0]
+    return check_parts([(pointer, manifest)], namespace=namespace, policy=policy, namespace_pointer=namespace_pointer)[0]
 
 
-def _check(parts: Sequence[tuple[str, Any]], namespace: str | None, policy: Policy, namespace_pointer: str) -> list[Admission]:
+def check_parts(
+    parts: Sequence[tuple[str, Any]], *, namespace: str | None, policy: Policy, namespace_pointer: str = "/namespace"
+) -> list[Admission]:
+    """Admit objects, each with the pointer of its own place (such as that of an item in a List), as `check_manifests` does."""
     refusals = Refusals(policy)
     sound = [(place, manifest) for place, manifest in parts if refusals.sound(manifest, place)]
     refusals.sizes(sound)

@@ -7,11 +7,14 @@ from typing import Any
 from shared.clusters.api import KubernetesApi
 from shared.clusters.errors import MissingError, TakenError
 from shared.clusters.kinds import JOB
+from shared.clusters.label_grammar import is_dns_subdomain
 from shared.errors import ConflictError, NotFoundError
 
 
 async def read_job(api: KubernetesApi, namespace: str, name: str) -> dict[str, Any]:
-    """The Job's document. Raises NotFoundError."""
+    """The Job's document. Raises NotFoundError, without asking for what can't be a name, such as `..`, which would be another path."""
+    if not is_dns_subdomain(name):
+        raise NotFoundError("Job", name)
     try:
         return await api.request("GET", JOB.path(namespace, name))
     except MissingError:

@@ -6,7 +6,8 @@ import asyncio
 from typing import Final
 
 from shared.clusters.deleting import delete_by_uid, read_job
-from shared.clusters.job_status import finished
+from shared.clusters.job_lists import JobFilter
+from shared.clusters.job_status import computed_status, finished
 from shared.clusters.observed import Document, observed
 from shared.errors import ConflictError, NotFoundError
 from shared.identity.callers import Caller
@@ -20,18 +21,22 @@ END_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.2
 
 
-async def delete_job(core: Core, caller: Caller, namespace: str, name: str, *, expected_uid: str | None = None) -> str:
+async def delete_job(
+    core: Core, caller: Caller, namespace: str, name: str, *, expected_uid: str | None = None, only: JobFilter | None = None
+) -> str:
     """Delete a Job with its pods, and return its UID. Whether the caller may do this in the namespace is for the route to check.
 
     Raises:
         NotFoundError: there is no such Job.
-        ConflictError: its UID isn't the expected one, or changed before the deletion.
+        ConflictError: its UID isn't the expected one, or changed before the deletion; or it isn't one of `only`.
     """
     api = await core.cluster()
     job = await read_job(api, namespace, name)
     uid = str(job["metadata"]["uid"])
     if expected_uid is not None and uid != expected_uid:
         raise ConflictError(f"Job '{name}' UID changed; expected '{expected_uid}', found '{uid}'")
+    if only is not None and not only.takes(job):
+        raise ConflictError(f"Job '{name}' has changed: it is {computed_status(job)}")
     await cancel_owner(core, caller, job)
     await delete_by_uid(api, namespace, name, uid)
     return uid

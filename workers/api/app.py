@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -16,9 +16,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from workers.api import documentation, errors
 from workers.api.about import release
 from workers.api.core import Core
-from workers.api.identity import Identity
+from workers.api.heads import Heads
+from workers.api.identity import Identity, authentication
 from workers.api.limits import BodyLimit
 from workers.api.requests import Requests
+
+if TYPE_CHECKING:
+    from workers.api.rate_limits import Rates
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +39,7 @@ GROUPS: Final = (
     Group(module="workers.api.gco.manifests", prefixes=("/api/v1/manifests",)),
     Group(module="workers.api.gco.jobs", prefixes=("/api/v1/jobs",)),
     Group(module="workers.api.gco.logs", prefixes=("/api/v1/jobs",)),
+    Group(module="workers.api.gco.retry", prefixes=("/api/v1/jobs",)),
     Group(module="workers.api.gco.templates", prefixes=("/api/v1/templates", "/api/v1/jobs")),
     Group(module="workers.api.gco.webhooks", prefixes=("/api/v1/webhooks",)),
     Group(module="workers.api.gco.queue", prefixes=("/api/v1/queue",)),
@@ -78,8 +83,8 @@ class _Opening:
         await self._app(scope, receive, send)
 
 
-def create_app(core: Core) -> Doors:
-    """The app over a core that is ready. Whoever made the core closes it."""
+def create_app(core: Core, *, rates: Rates | None = None) -> Doors:
+    """The app over a core that is ready. Whoever made the core closes it. Without `rates`, nobody is told that he asks too often."""
     app = Doors(
         title="gpufleet",
         version=release(),
@@ -91,7 +96,12 @@ def create_app(core: Core) -> Doors:
     errors.install(app)
     documentation.install(app)
     app.add_middleware(_Opening, doors=app)
+    app.add_middleware(Heads)
     app.add_middleware(BodyLimit, limit=core.settings.max_body_bytes)
-    app.add_middleware(Identity)
+    if rates is not None:
+        from workers.api.rate_limits import RateLimits
+
+        app.add_middleware(RateLimits, rates=rates)
+    app.add_middleware(Identity, authentication=authentication(core), guesses=rates.guesses if rates is not None else None)
     app.add_middleware(Requests)
     return app

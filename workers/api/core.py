@@ -1,0 +1,120 @@
+"""What a door needs of the core, put together in one place, so that the server, Lambda, the embedded fleet and the tests have the same."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from shared.aws import Aws, connect
+from shared.clock import Clock
+from shared.errors import NotHereError
+from shared.jobs.cancellation import Cancellation
+from shared.jobs.model import Head
+from shared.jobs.submission import Submission
+from shared.policy import Policy
+from shared.policy.gate import Gate
+from shared.queues.dead_letters import DeadLetters
+from shared.settings import Settings
+from shared.store.api_keys import ApiKeys
+from shared.store.cluster_reports import ClusterReports
+from shared.store.counters import Counters
+from shared.store.history import History
+from shared.store.jobs import Jobs
+from shared.store.listing import Listing
+from shared.store.objects import S3Objects
+from shared.store.rejections import Rejections
+from shared.store.table import Table
+from workers import assembly, submitting
+from workers.api.cluster_access import ClusterAccess
+from workers.api.dispatch_pass import DispatchPass, Poll
+from workers.api.live_logs import LiveLogs
+
+if TYPE_CHECKING:
+    from shared.clusters.api import KubernetesApi
+
+
+class LogReader(Protocol):
+    """Reads the logs of what runs, from its cluster."""
+
+    def read(self, head: Head, *, pod: str | None, container: str | None, tail: int | None, follow: bool) -> AsyncIterator[bytes]:
+        """The log of the head's execution; with `follow`, until its containers end.
+
+        Raises NotFoundError for an unknown pod or container, ConflictError while none has started, UnavailableError.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Core:
+    """The services behind the doors. `clusters`, `poll` and `logs` are None in a process that reaches no cluster."""
+
+    settings: Settings
+    region: str
+    policy: Policy
+    gate: Gate
+    clock: Clock
+    table: Table
+    jobs: Jobs
+    objects: S3Objects
+    submission: Submission
+    cancellation: Cancellation
+    listing: Listing
+    history: History
+    rejections: Rejections
+    counters: Counters
+    reports: ClusterReports
+    dead_letters: DeadLetters
+    api_keys: ApiKeys
+    clusters: ClusterAccess | None = None
+    poll: Poll | None = None
+    logs: LogReader | None = None
+    look_seconds: float = 1.0
+    """How often a follower of logs asks whether its job has ended."""
+
+    async def cluster(self) -> KubernetesApi:
+        """The API server of the cluster of this API's region. Raises NotHereError, UnavailableError."""
+        if self.clusters is None:
+            raise NotHereError(f"this process reaches no cluster; an API in {self.region} that does answers this")
+        return await self.clusters.api(self.region)
+
+
+async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = None) -> Core:
+    """The core over the clients of the control region. Raises NotFoundError where a queue is missing (bootstrap makes it).
+
+    With `access` to clusters, running logs can be read and a dispatch pass made; whoever made it closes it.
+    """
+    parts = await assembly.assemble(settings, aws)
+    way_in = submitting.way_in(parts)
+    region = settings.control_region if settings.control_region in settings.regions else settings.regions[0]
+    reaches = access if access is not None and access.any else None
+    return Core(
+        settings=settings,
+        region=region,
+        policy=way_in.gate.policy,
+        gate=way_in.gate,
+        clock=parts.clock,
+        table=parts.table,
+        jobs=parts.store,
+        objects=parts.objects,
+        submission=way_in.submission,
+        cancellation=Cancellation(store=parts.store, changes=parts.changes),
+        listing=Listing(parts.table, settings.regions),
+        history=History(parts.table),
+        rejections=Rejections(parts.table),
+        counters=way_in.counters,
+        reports=way_in.reports,
+        dead_letters=DeadLetters(aws.sqs, settings),
+        api_keys=ApiKeys(parts.table),
+        clusters=reaches,
+        poll=DispatchPass(parts, reaches, region) if reaches else None,
+        logs=LiveLogs(reaches, parts.objects) if reaches else None,
+    )
+
+
+@asynccontextmanager
+async def open_core(settings: Settings, *, access: ClusterAccess | None = None) -> AsyncIterator[Core]:
+    """The core with clients of its own, which are closed at the end."""
+    async with connect(settings.control_region, "dynamodb", "sqs", "s3", "secretsmanager") as aws:
+        yield await build(settings, aws, access=access)

@@ -38,6 +38,7 @@ GROUPS: Final = (
     Group(module="workers.api.gco.policy", prefixes=("/api/v1/policy",)),
     Group(module="workers.api.gco.manifests", prefixes=("/api/v1/manifests",)),
     Group(module="workers.api.gco.jobs", prefixes=("/api/v1/jobs",)),
+    Group(module="workers.api.gco.job_details", prefixes=("/api/v1/jobs",)),
     Group(module="workers.api.gco.logs", prefixes=("/api/v1/jobs",)),
     Group(module="workers.api.gco.retry", prefixes=("/api/v1/jobs",)),
     Group(module="workers.api.gco.templates", prefixes=("/api/v1/templates", "/api/v1/jobs")),

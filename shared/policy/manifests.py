@@ -17,7 +17,7 @@ from shared.policy.kinds import RULES
 from shared.policy.refusals import Refusals
 from shared.policy.settings import Policy
 
-MAX_MANIFESTS: Final = 1_000
+MAX_MANIFESTS: Final = 100
 """Objects of one request; each costs at least two requests to the cluster."""
 
 

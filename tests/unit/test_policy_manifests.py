@@ -109,10 +109,10 @@ def test_all_problems_of_all_manifests_come_at_once() -> None:
 
 
 @pytest.mark.parametrize("count", [0, MAX_MANIFESTS + 1])
-def test_a_request_holds_one_to_a_thousand_manifests(count: int) -> None:
+def test_a_request_holds_one_to_a_hundred_manifests(count: int) -> None:
     [problem] = refused(*[a_job()] * count)
 
-    assert (problem.pointer, problem.rule) == ("/manifests", f"must hold 1 to 1000 manifests, and holds {count}")
+    assert (problem.pointer, problem.rule) == ("/manifests", f"must hold 1 to 100 manifests, and holds {count}")
 
 
 def test_one_manifest_is_told_by_its_own_place() -> None:

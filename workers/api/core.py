@@ -26,6 +26,8 @@ from shared.store.listing import Listing
 from shared.store.objects import S3Objects
 from shared.store.rejections import Rejections
 from shared.store.table import Table
+from shared.store.templates import Templates
+from shared.store.totals import Totals
 from workers import assembly, submitting
 from workers.api.cluster_access import ClusterAccess
 from workers.api.dispatch_pass import DispatchPass, Poll
@@ -67,6 +69,8 @@ class Core:
     reports: ClusterReports
     dead_letters: DeadLetters
     api_keys: ApiKeys
+    templates: Templates
+    totals: Totals
     clusters: ClusterAccess | None = None
     poll: Poll | None = None
     logs: LogReader | None = None
@@ -107,6 +111,8 @@ async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = 
         reports=way_in.reports,
         dead_letters=DeadLetters(aws.sqs, settings),
         api_keys=ApiKeys(parts.table),
+        templates=Templates(parts.table, parts.objects),
+        totals=Totals(parts.table),
         clusters=reaches,
         poll=DispatchPass(parts, reaches, region) if reaches else None,
         logs=LiveLogs(reaches, parts.objects) if reaches else None,

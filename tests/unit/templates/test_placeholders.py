@@ -15,7 +15,7 @@ LIMIT = 1_000_000
 def filled(manifest, **values):
     found = fill(manifest, values, limit=LIMIT)
     assert found.problems == ()
-    assert found.open == ()
+    assert not found.open
     return found.manifest
 
 
@@ -95,7 +95,7 @@ def test_what_has_no_value_is_left_open():
     found = fill({"a": "{{x}}", "b": ["c", "d{{y}}"], "e": {"{{z}}": 1}, "f": "{{v}}"}, {"v": 1}, limit=LIMIT)
 
     assert found.manifest == {"a": "{{x}}", "b": ["c", "d{{y}}"], "e": {"{{z}}": 1}, "f": 1}
-    assert found.open == ("/manifest/a", "/manifest/b/1", "/manifest/e")
+    assert found.open == {"/manifest/a", "/manifest/b/1", "/manifest/e"}
 
 
 def test_the_template_and_the_values_are_left_as_they_are():

@@ -91,7 +91,7 @@ def reasons(found, kind=None):
 async def test_a_job_that_is_not_there_is_a_404(client, what):
     answer = await client.get(f"/api/v1/jobs/{NAMESPACE}/nothing{what}")
 
-    assert (answer.status_code, answer.json()) == (404, {"detail": "Job 'nothing' not found"})
+    assert (answer.status_code, answer.json()["detail"]) == (404, "Job 'nothing' not found")
 
 
 @pytest.mark.parametrize("what", VIEWS)

@@ -35,6 +35,7 @@ from workers.api.live_logs import LiveLogs
 
 if TYPE_CHECKING:
     from shared.clusters.api import KubernetesApi
+    from shared.costs.reports import CostReports
 
 
 class LogReader(Protocol):
@@ -50,7 +51,8 @@ class LogReader(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Core:
-    """The services behind the doors. `clusters`, `poll` and `logs` are None in a process that reaches no cluster."""
+    """The services behind the doors. `clusters`, `poll` and `logs` are None in a process that reaches no cluster, `costs` without a worker
+    that measures them."""
 
     settings: Settings
     region: str
@@ -74,6 +76,7 @@ class Core:
     clusters: ClusterAccess | None = None
     poll: Poll | None = None
     logs: LogReader | None = None
+    costs: CostReports | None = None
     look_seconds: float = 1.0
     """How often a follower of logs asks whether its job has ended."""
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shared.errors import ForbiddenError, InvalidError, Problem, TooLargeError, clean
+from shared.errors import ForbiddenError, Problem, clean
 from shared.identity.callers import Caller
 from shared.jobs.fields import DEFAULT_NAMESPACE
 from shared.policy import Policy
-from shared.policy.admission import Admission
-from shared.policy.manifests import check_parts
+from shared.policy.manifests import Verdict, judge_parts
 from workers.api.gco.applying import parts_of
 from workers.api.gco.manifest_schemas import ManifestProblem, ManifestVerdict
 
@@ -20,28 +19,22 @@ _TOLD = 10
 
 def verdicts(policy: Policy, caller: Caller, manifests: Sequence[Mapping[str, Any]], namespace: str | None) -> list[ManifestVerdict]:
     """A verdict on each manifest, the items of a List each. Works the processor; raises InvalidError for too many."""
-    places: dict[tuple[str, str, str], str] = {}
-    found = []
-    for pointer, manifest in parts_of(manifests):
-        admitted, problems = _judged(policy, caller, pointer, manifest, namespace)
-        if admitted is not None:
-            first = places.setdefault((admitted.kind, admitted.namespace, admitted.name), pointer)
-            if first != pointer:
-                rule = f"must stand only once in a request: there is a {admitted.kind} of this name at {first}"
-                problems = [Problem(pointer=f"{pointer}/metadata/name", value=admitted.name, rule=rule)]
-        found.append(_verdict(pointer, manifest, namespace, problems))
-    return found
+    parts = parts_of(manifests)
+    judged = judge_parts(parts, namespace=namespace, policy=policy)
+    return [
+        _verdict(one.pointer, manifest, namespace, _own_problems(one, caller)) for (_, manifest), one in zip(parts, judged, strict=True)
+    ]
 
 
-def _judged(
-    policy: Policy, caller: Caller, pointer: str, manifest: Any, namespace: str | None
-) -> tuple[Admission | None, Sequence[Problem]]:
+def _own_problems(verdict: Verdict, caller: Caller) -> Sequence[Problem]:
+    """The policy's, or else that the namespace isn't the caller's."""
+    if verdict.admission is None:
+        return verdict.problems
     try:
-        admitted = check_parts([(pointer, manifest)], namespace=namespace, policy=policy)[0]
-        caller.require_namespace(admitted.namespace)
-    except (InvalidError, ForbiddenError, TooLargeError) as refusal:
-        return None, refusal.problems or [Problem(pointer=pointer, value=namespace, rule=str(refusal))]
-    return admitted, ()
+        caller.require_namespace(verdict.admission.namespace)
+    except ForbiddenError as error:
+        return [Problem(pointer=verdict.pointer, value=verdict.admission.namespace, rule=str(error))]
+    return ()
 
 
 def _verdict(pointer: str, manifest: Any, namespace: str | None, problems: Sequence[Problem]) -> ManifestVerdict:

@@ -35,9 +35,9 @@ async def apply(
 ) -> Outcome:
     """Apply manifests as `shared.clusters.applying` does, when policy and namespaces allow all of them.
 
-    `namespace` is for manifests that say none; one that says another is refused. Without `replace` a finished Job of the
-    same name is a conflict too. `pointer` is the place of the manifests in what was
-    sent. `annotations` are the fleet's own, for every object. Without a cluster to reach, a dry run only validates, and its messages say so.
+    `namespace` is for manifests that say none; one that says another is refused. Without `replace` a finished Job of the same name is a
+    conflict too. `annotations` are the fleet's own, for every object. `pointer` is the place of the manifests in what was sent. Without
+    a cluster to reach, a dry run only validates, and its messages say so.
 
     Raises:
         InvalidError, TooLargeError, ForbiddenError: the policy's, over all manifests; or a namespace isn't the caller's.

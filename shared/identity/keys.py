@@ -25,6 +25,8 @@ from shared.identity.sources import Presented, UnknownCallerError
 from shared.jobs.model import Record
 
 PREFIX: Final = "gpf_"
+NAME: Final = "^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$"
+"""The grammar of a key's name; an id has the same."""
 CACHE_SECONDS: Final = 60.0
 """How long a process may go on with what it has read of a key: a revocation takes effect everywhere within this time."""
 _CACHED: Final = 4096

@@ -5,10 +5,11 @@ All are in one partition, so that they can be listed without a scan. They are fe
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from shared.errors import ConflictError, NotFoundError
-from shared.identity.keys import ApiKey
+from shared.identity.keys import NAME, ApiKey
 from shared.store import items
 from shared.store.table import ConditionFailedError, Table
 
@@ -42,6 +43,8 @@ class ApiKeys:
 
     async def find(self, id_or_name: str) -> ApiKey:
         """One key by its id or its name. Raises NotFoundError."""
+        if re.fullmatch(NAME, id_or_name) is None:
+            raise NotFoundError("Key", id_or_name)
         found = await self.get(id_or_name)
         if found is None and (named := await self._table.get(_by_name(id_or_name))) is not None:
             found = await self.get(named["id"])
@@ -56,12 +59,21 @@ class ApiKeys:
         return sorted(found, key=lambda key: key.name)
 
     async def remove(self, key: ApiKey) -> None:
-        """Forget a key and its name. Nothing happens where it is gone."""
-
-        def actions(_: int) -> list[items.Item]:
-            return [{"Delete": {"TableName": self._table.name, "Key": items.to_wire(at)}} for at in (_by_id(key.id), _by_name(key.name))]
-
-        await self._table.transact(actions)
+        """Forget a key and its name. Nothing happens where it is gone; a name that another key has got since is left to it."""
+        gone = {"Delete": {"TableName": self._table.name, "Key": items.to_wire(_by_id(key.id))}}
+        free = {
+            "Delete": {
+                "TableName": self._table.name,
+                "Key": items.to_wire(_by_name(key.name)),
+                "ConditionExpression": "#id = :id",
+                "ExpressionAttributeNames": {"#id": "id"},
+                "ExpressionAttributeValues": items.to_wire({":id": key.id}),
+            }
+        }
+        try:
+            await self._table.transact(lambda _: [gone, free])
+        except ConditionFailedError:
+            await self._table.delete(_by_id(key.id))
 
     def _new(self, item: items.Item) -> dict[str, Any]:
         return {"Put": {"TableName": self._table.name, "Item": items.to_wire(item), "ConditionExpression": "attribute_not_exists(pk)"}}

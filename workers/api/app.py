@@ -68,7 +68,7 @@ class Doors(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """The description of every group, in their order."""
         self.open()
-        return super().openapi()
+        return documentation.secured(super().openapi())
 
 
 class _Opening:

@@ -94,7 +94,8 @@ class _Seen:
 
 def _tell(scope: Scope, seen: _Seen) -> None:
     caller = scope["state"].get("caller")
-    route = scope.get("route")
+    # An included route stands under its prefix in FastAPI's own context; `route` is what its router was given.
+    route = scope.get("fastapi", {}).get("effective_route_context") or scope.get("route")
     log.info(
         "client left" if seen.left else "request",
         method=scope["method"],

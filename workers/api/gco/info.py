@@ -11,7 +11,7 @@ from fastapi import APIRouter, HTTPException, Response
 from shared.errors import FleetError
 from workers.api.about import SERVICE, cluster_id, release
 from workers.api.core import Core
-from workers.api.dependencies import CoreOf
+from workers.api.dependencies import READS, CoreOf
 from workers.api.errors import answers
 from workers.api.gco.schemas import (
     Environment,
@@ -45,7 +45,7 @@ _UNHEALTHY: dict[int | str, dict[str, Any]] = {503: {"model": HealthAnswer, "des
 router = APIRouter()
 
 
-@router.get("/", tags=["Info"], responses=answers())
+@router.get("/", tags=["Info"], dependencies=[READS], responses=answers(401, 403, 429))
 async def root(core: CoreOf) -> RootAnswer:
     """What this service is, and its endpoints."""
     return RootAnswer(
@@ -86,7 +86,7 @@ async def health_check(core: CoreOf, response: Response) -> HealthAnswer:
     )
 
 
-@router.get("/api/v1/status", tags=["Health"], responses=answers())
+@router.get("/api/v1/status", tags=["Health"], dependencies=[READS], responses=answers(401, 403, 429))
 async def get_service_status(core: CoreOf) -> ServiceStatus:
     """The service and the limits that it enforces; asks nothing of anybody."""
     policy = core.policy

@@ -48,6 +48,10 @@ class FleetClient:
         """One page of jobs, newest first: `jobs`, `count`, `next_cursor`, `partial`."""
         return self._get(f"{_QUEUE}/jobs", filters, jobs=list)
 
+    def policy(self) -> Json:
+        """The policy that the API enforces: `policy`, `cluster_enforcement` by namespace."""
+        return self._get("/api/v1/policy", policy=dict, cluster_enforcement=dict)
+
     def stats(self) -> Json:
         """Counts by region and state."""
         return self._get(f"{_QUEUE}/stats", by_region=dict)

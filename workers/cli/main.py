@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from workers.cli import dead_letters, jobs, logs, rejections, running, setup, submit
+from workers.cli import dead_letters, jobs, logs, policy, rejections, running, setup, submit
 from workers.cli.failures import CommandError, ExitCode
 
 EPILOG = (
@@ -31,6 +31,7 @@ app = typer.Typer(
 for group in (running, submit, jobs, logs, rejections, setup):
     group.register(app)
 app.add_typer(dead_letters.app, name="dead-letters")
+app.add_typer(policy.app, name="policy")
 
 
 def main() -> None:

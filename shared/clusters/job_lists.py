@@ -7,6 +7,7 @@ order, and to filter by status or age, every Job has to be looked at, 5,000 to a
 from __future__ import annotations
 
 import asyncio
+import bisect
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -179,33 +180,30 @@ class _Best:
         self.total = 0
         self._size = size
         self._kept: list[tuple[_Key, bytes]] = []
-        self._last: _Key | None = None
 
     def add(self, key: _Key, job: Document) -> None:
         """Add a Job; it is dropped where enough stand before it."""
         self.total += 1
-        if self._last is None or key < self._last:
+        if self._is_among_them(key):
             self._keep(key, json.dumps(summary(job)).encode())
 
     def add_all(self, other: _Best) -> None:
         """Add all that another has."""
         self.total += other.total
         for key, text in other._kept:
-            if self._last is None or key < self._last:
-                self._keep(key, text)
+            if not self._is_among_them(key):
+                return
+            self._keep(key, text)
 
     def from_place(self, place: int) -> list[dict[str, Any]]:
         """Those from a place on, in order."""
-        self._cut()
         return [json.loads(text) for _, text in self._kept[place:]]
 
-    def _keep(self, key: _Key, text: bytes) -> None:
-        self._kept.append((key, text))
-        if len(self._kept) >= 2 * self._size:
-            self._cut()
+    def _is_among_them(self, key: _Key) -> bool:
+        return len(self._kept) < self._size or key < self._kept[-1][0]
 
-    def _cut(self) -> None:
-        self._kept.sort()
-        del self._kept[self._size :]
-        if len(self._kept) == self._size:
-            self._last = self._kept[-1][0]
+    def _keep(self, key: _Key, text: bytes) -> None:
+        # In order at all times: to sort ten thousand at once would hold the event loop.
+        bisect.insort(self._kept, (key, text))
+        if len(self._kept) > self._size:
+            self._kept.pop()

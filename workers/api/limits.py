@@ -44,8 +44,8 @@ class BodyLimit:
             detail = f"Request body exceeds maximum size of {self._limit} bytes"
             answer = refusal(scope, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail, headers={"Connection": "close"})
             await answer(scope, receive, send)
-            return
-        await self._app(scope, _replay(body, receive), send)
+        elif body[-1]["type"] == "http.request":  # a client that left in the middle of its body asks for nothing any more
+            await self._app(scope, _replay(body, receive), send)
 
     async def _discard(self, receive: Receive) -> None:
         """Read on to the end of the body, within the bounds."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from shared.clusters.api import KubernetesApi
 from shared.clusters.deleting import delete_by_uid, read_job
 from shared.clusters.job_lists import JobFilter
 from shared.clusters.job_status import computed_status, finished
+from shared.clusters.logs import ClusterLogs
 from shared.clusters.observed import Document, observed
 from shared.errors import ConflictError, NotFoundError
 from shared.identity.callers import Caller
@@ -37,13 +39,13 @@ async def delete_job(
         raise ConflictError(f"Job '{name}' UID changed; expected '{expected_uid}', found '{uid}'")
     if only is not None and not only.takes(job):
         raise ConflictError(f"Job '{name}' has changed: it is {computed_status(job)}")
-    await cancel_owner(core, caller, job)
+    await _cancel_owner(core, caller, api, job)
     await delete_by_uid(api, namespace, name, uid)
     return uid
 
 
-async def cancel_owner(core: Core, caller: Caller, job: Document) -> None:
-    """Cancel the queue's job that a Kubernetes Job is of, where that one hasn't ended and means this object; else nothing.
+async def _cancel_owner(core: Core, caller: Caller, api: KubernetesApi, job: Document) -> None:
+    """Cancel the queue's job that a Kubernetes Job is of, and keep its logs, where that one hasn't ended and means this object.
 
     Without it, an object that is gone would count as "deleted on the cluster", a failure. What has ended on the cluster is given a moment
     to be told as it ended.
@@ -55,9 +57,10 @@ async def cancel_owner(core: Core, caller: Caller, job: Document) -> None:
     if head is None:
         return
     try:
-        await core.cancellation.cancel(head.id, reason=REASON, by=caller.name)
+        head = await core.cancellation.cancel(head.id, reason=REASON, by=caller.name)
     except (ConflictError, NotFoundError):
         return  # it ended in between
+    await ClusterLogs(api, core.objects).keep(head)
 
 
 async def _unended(core: Core, seen: Observed, *, patience: float) -> Head | None:

@@ -25,7 +25,7 @@ from workers.local.cluster.kinds import Kind
 from workers.local.cluster.objects import Object, to_json
 from workers.local.cluster.routes import Route
 from workers.local.cluster.store import Entry
-from workers.local.cluster.strictness import decoded, without_nulls
+from workers.local.cluster.strictness import check_declared, decoded, without_nulls
 from workers.local.cluster.validation import faults_of
 from workers.local.cluster.world import World
 
@@ -154,6 +154,7 @@ class Writing:
         obj = decode_object(route, body, as_yaml=True)
         if obj["metadata"].get("managedFields"):
             raise bad_request("metadata.managedFields must be nil")
+        check_declared(route.kind, obj, f"{route.namespace}/{route.name}")
         obj = _decoded(route, query, obj, body)
         obj["metadata"].setdefault("name", route.name)
         if obj["metadata"]["name"] != route.name:

@@ -62,6 +62,12 @@ class Settings(BaseSettings):
     policy_file: Path | None = None
     """A JSON file with the admission policy; without one its documented defaults hold."""
 
+    webhook_allowed_domains: Annotated[tuple[str, ...], NoDecode] = ()
+    """The only hosts that webhooks may have, exactly, separated by commas; without any, every public host may be one."""
+
+    webhook_local: bool = False
+    """Webhooks may use http and this machine's loopback interface: for the embedded fleet and for tests."""
+
     spot_prices_file: Path | None = None
     """Where EC2 can't be asked (an emulator): a JSON file with spot prices, `{region: {instance type: USD an hour}}`."""
 
@@ -77,7 +83,7 @@ class Settings(BaseSettings):
     def _unlimited(cls, value: object) -> object:
         return None if isinstance(value, str) and value.strip().lower() == "none" else value
 
-    @field_validator("regions", "identity", mode="before")
+    @field_validator("regions", "identity", "webhook_allowed_domains", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from shared.policy.fields import Field
-from shared.policy.metadata import LABEL_RULE, check_annotations, check_labels, check_name, is_dns_label, is_dns_subdomain
+from shared.policy.metadata import LABEL_RULE, check_marks, check_name, is_dns_label, is_dns_subdomain
 from shared.policy.pods import check_pod_template
 from shared.policy.resources import Demand, check_caps, pod_demand, pods_at_once
 from shared.policy.settings import Policy
@@ -53,8 +53,6 @@ def check_cron_job(cron: Field, policy: Policy) -> Demand:
     """Check a CronJob. It holds what one of its Jobs holds, suspended or not: `concurrencyPolicy` and run times say how many overlap."""
     check_name(cron["metadata"], _is_cron_job_name, _CRON_JOB_NAME_RULE)
     spec, template = cron["spec"], cron.within("spec", "jobTemplate")
-    if not isinstance(spec.value, dict):
-        spec.refuse("is required in CronJob")
     schedule = spec["schedule"].text.split()
     if spec["schedule"].given and not (len(schedule) == 5 or (schedule and schedule[0] in _MACROS)):
         spec["schedule"].refuse(
@@ -63,8 +61,7 @@ def check_cron_job(cron: Field, policy: Policy) -> Demand:
     for name in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         if (spec[name].integer or 0) < 0:
             spec[name].refuse("must not be negative")
-    check_labels(template["metadata"]["labels"])
-    check_annotations(template["metadata"]["annotations"])
+    check_marks(template["metadata"])
     return _check_job_of(template, policy)
 
 

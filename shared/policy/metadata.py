@@ -53,6 +53,11 @@ def check_metadata(metadata: Field, *, namespace: str | None) -> None:
     found = metadata["namespace"]
     if found.given and namespace is not None and found.value != namespace:
         found.refuse(f"must be '{namespace}', the namespace of the submission, or be left out")
+    check_marks(metadata)
+
+
+def check_marks(metadata: Field) -> None:
+    """Check labels and annotations, and that nothing is said that only a cluster sets. Of a template, its objects get all of that."""
     for name in _SET_BY_THE_CLUSTER:
         if metadata[name].value not in (None, "", [], {}):
             metadata[name].refuse("must be left out: only the cluster and its controllers set it")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from shared.clusters.names import ENV_PREFIX
 from shared.policy.fields import Field
 from shared.policy.images import DOCKER_HUB, RULE, parse_reference, trusted
-from shared.policy.metadata import LABEL_RULE, check_annotations, check_labels, is_dns_label
+from shared.policy.metadata import LABEL_RULE, check_labels, check_marks, is_dns_label
 from shared.policy.resources import asks_for, check_requests, containers
 from shared.policy.security import check_pod_security
 from shared.policy.settings import Policy, setting
@@ -16,7 +16,13 @@ _SET_BY_THE_JOB_CONTROLLER = ("controller-uid", "job-name")
 
 
 def check_pod_template(template: Field, policy: Policy) -> None:
-    """Check a pod or what pods are made of: an object with `metadata` and `spec`."""
+    """Check what pods are made of: an object with `metadata` and `spec`."""
+    check_marks(template["metadata"])
+    check_pod(template, policy)
+
+
+def check_pod(template: Field, policy: Policy) -> None:
+    """Check a pod, or a pod template, whose metadata was looked at as that of any object."""
     pod = template["spec"]
     if not any(True for _ in pod["containers"].elements()):
         pod["containers"].refuse("must hold at least one container")
@@ -32,14 +38,24 @@ def check_pod_template(template: Field, policy: Policy) -> None:
     resources = [container["resources"] for container in containers(pod)]
     asked = [taint for taint in policy.accelerator_taints if asks_for(resources, taint)]
     check_tolerations(asked, pod["tolerations"].elements(), pod["tolerations"], policy)
-    check_partial_template(template, policy)
+    _check_any_part(template, policy)
 
 
 def check_partial_template(template: Field, policy: Policy) -> None:
-    """Check what may stand in a part of a pod template too, which is laid over another one; its containers may have no image."""
-    metadata, pod = template["metadata"], template["spec"]
-    check_pod_labels(metadata["labels"])
-    check_annotations(metadata["annotations"])
+    """Check a part of a pod template, which is laid over another one; its containers may have no image."""
+    check_marks(template["metadata"])
+    _check_any_part(template, policy)
+
+
+def check_pod_labels(labels: Field) -> None:
+    """Check labels that pods will carry."""
+    check_labels(labels)
+    _check_foreign_labels(labels)
+
+
+def _check_any_part(template: Field, policy: Policy) -> None:
+    pod = template["spec"]
+    _check_foreign_labels(template["metadata"]["labels"])
     for container in containers(pod):
         check_env(container["env"])
     for volume in pod["volumes"].elements():
@@ -48,9 +64,8 @@ def check_partial_template(template: Field, policy: Policy) -> None:
     check_pod_security(template, policy)
 
 
-def check_pod_labels(labels: Field) -> None:
-    """Check labels that pods will carry. By the reserved ones, a Job's controller would take a foreign pod for one of its own."""
-    check_labels(labels)
+def _check_foreign_labels(labels: Field) -> None:
+    """By these, a Job's controller would take a pod that isn't its own for one of its own."""
     for key, value in labels.items():
         if key.startswith("batch.kubernetes.io/") or key in _SET_BY_THE_JOB_CONTROLLER:
             value.refuse("must be left out: the Job controller sets this label")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from shared.policy.fields import Field
-from shared.policy.metadata import SERVICE_RULE, check_annotations, check_labels, check_name, is_service_name
+from shared.policy.metadata import SERVICE_RULE, check_marks, check_name, is_service_name
 from shared.policy.pods import check_env, check_image, check_partial_template, check_tolerations
 from shared.policy.resources import Demand, asks_for, check_caps, check_requests, demand_of
 from shared.policy.settings import Policy
@@ -49,7 +49,7 @@ def _check_frame(spec: Field) -> None:
         spec["managedBy"].refuse(f"must be {' or '.join(_CONTROLLERS)}")
     if spec["activeDeadlineSeconds"].integer is not None and spec["activeDeadlineSeconds"].integer < 1:
         spec["activeDeadlineSeconds"].refuse("must be at least 1")
-    _check_marks(spec)
+    check_marks(spec)  # its labels and annotations are those of the JobSet and its Jobs
 
 
 def _check_trainer(trainer: Field, policy: Policy) -> None:
@@ -63,20 +63,14 @@ def _check_trainer(trainer: Field, policy: Policy) -> None:
         trainer["numNodes"].refuse("must not be negative")
 
 
-def _check_marks(found: Field) -> None:
-    """Check labels and annotations, which a JobSet, its Jobs or their pods will carry."""
-    check_labels(found["labels"])
-    check_annotations(found["annotations"])
-
-
 def _pod_templates(spec: Field) -> Iterator[Field]:
     """Yield everything that is laid over the pod template of a runtime; what stands around it is checked on the way."""
     yield from spec["podTemplateOverrides"].elements()
     for patch in spec["runtimePatches"].elements():
         job_set = patch["trainingRuntimeSpec"]["template"]
-        _check_marks(job_set["metadata"])
+        check_marks(job_set["metadata"])
         for job in job_set["spec"]["replicatedJobs"].elements():
-            _check_marks(job["template"]["metadata"])
+            check_marks(job["template"]["metadata"])
             yield job["template"]["spec"]["template"]
 
 

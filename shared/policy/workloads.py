@@ -9,8 +9,8 @@ from typing import Final
 
 from shared.clusters.selectors import Operator, Requirement
 from shared.policy.fields import Field
-from shared.policy.metadata import SUBDOMAIN_RULE, check_annotations, check_labels, check_name, is_dns_subdomain
-from shared.policy.pods import check_pod_labels, check_pod_template
+from shared.policy.metadata import SUBDOMAIN_RULE, check_marks, check_name, is_dns_subdomain
+from shared.policy.pods import check_pod, check_pod_labels, check_pod_template
 from shared.policy.resources import Demand, check_caps, pod_demand
 from shared.policy.settings import Policy
 
@@ -26,8 +26,7 @@ def check_deployment(deployment: Field, policy: Policy) -> Demand:
 def check_stateful_set(stateful: Field, policy: Policy) -> Demand:
     """Check a StatefulSet. It holds its replicas."""
     for claim in stateful.within("spec", "volumeClaimTemplates").elements():
-        check_labels(claim["metadata"]["labels"])
-        check_annotations(claim["metadata"]["annotations"])
+        check_marks(claim["metadata"])
     return _check_replicated(stateful, policy, "StatefulSet")
 
 
@@ -38,13 +37,13 @@ def check_daemon_set(daemon: Field, policy: Policy) -> Demand:
     return check_caps(pod, pod, pod_demand(pod, policy), 1, policy, noun="DaemonSet")
 
 
-def check_pod(pod: Field, policy: Policy) -> Demand:
+def check_bare_pod(pod: Field, policy: Policy) -> Demand:
     """Check a pod that no controller makes."""
     check_name(pod["metadata"], is_dns_subdomain, SUBDOMAIN_RULE)
     spec = pod["spec"]
     if not isinstance(spec.value, dict):
         spec.refuse("is required in Pod")
-    check_pod_template(pod, policy)
+    check_pod(pod, policy)
     return check_caps(spec, spec, pod_demand(spec, policy), 1, policy, noun="Pod")
 
 

@@ -154,6 +154,7 @@ def direct_problems(manifest: Any, **options: Any) -> dict[str, str]:
 
 
 def told_by_pointer(error: InvalidError) -> dict[str, str]:
+    assert len({(problem.pointer, problem.rule) for problem in error.problems}) == len(error.problems), "something is told twice"
     found: dict[str, str] = {}
     for problem in error.problems:
         found[problem.pointer] = "; ".join(filter(None, (found.get(problem.pointer), problem.rule)))

@@ -92,6 +92,7 @@ def test_other_kinds_are_refused(kind: str) -> None:
         ("/metadata/labels/gpufleet.io~1managed", "true", "belongs to the fleet"),
         ("/metadata/labels/batch.kubernetes.io~1controller-uid", "x", "the Job controller sets this label"),
         ("/metadata/annotations/gpufleet.io~1released", "no", "belongs to the fleet"),
+        ("/metadata/finalizers", ["example.com/stay"], "only the cluster and its controllers set it"),
     ],
 )
 def test_the_pods_of_every_kind_keep_to_the_rules_of_pods(kind: str, place: str, value: Any, said: str) -> None:

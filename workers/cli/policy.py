@@ -11,7 +11,7 @@ import typer
 
 from workers.cli import output
 from workers.cli.failures import CommandError, ExitCode, Fault
-from workers.cli.options import API, Api, AsJson
+from workers.cli.options import API, Api, AsJson, Key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,11 +68,11 @@ def check(
 
 
 @app.command("show")
-def show(api: Api = API, as_json: AsJson = False) -> None:
+def show(api: Api = API, key: Key = None, as_json: AsJson = False) -> None:
     """Show the policy that an API enforces, and what its cluster enforces besides."""
     from workers.cli.client import FleetClient
 
-    with FleetClient(api) as client:
+    with FleetClient(api, key) as client:
         answer = client.policy()
     if as_json:
         output.write_json(answer)

@@ -13,7 +13,7 @@ import typer
 
 from workers.cli import output
 from workers.cli.failures import CommandError, ExitCode, Fault
-from workers.cli.options import API, Api, AsJson
+from workers.cli.options import API, Api, AsJson, Key
 
 if TYPE_CHECKING:
     from workers.cli.bundles import Bundle
@@ -45,6 +45,7 @@ class _Outcome:
 def submit(
     files: Annotated[list[str], typer.Argument(metavar="FILE…", help="JSON or YAML; several documents are fine. - is standard input.")],
     api: Api = API,
+    key: Key = None,
     region: Annotated[str, typer.Option(help="Where to run it; 'any' lets the fleet choose.")] = "any",
     namespace: Annotated[str, typer.Option(help="Namespace on the cluster.")] = "gco-jobs",
     priority: Annotated[int, typer.Option(min=0, max=100, help="From 0 to 100; the highest goes first.")] = 0,
@@ -80,7 +81,7 @@ def submit(
     bundles = [bundle for file in files for bundle in load_bundles(read_file(file), source=file)]
     if idempotency_key is not None and len(bundles) > 1:
         raise CommandError.at("--idempotency-key", idempotency_key, f"stands for one job, and these files hold {len(bundles)}")
-    with FleetClient(api) as client:
+    with FleetClient(api, key) as client:
         outcomes = _send(client, bundles, envelope, idempotency_key)
         if not as_json:
             _report(outcomes)

@@ -93,10 +93,11 @@ class LogFollower:
         self._tasks: set[asyncio.Task[None]] = set()
         self._pod_tasks: set[asyncio.Task[None]] = set()
 
-    def pass_line(self, source: Source, at: int) -> None:
-        """Move the position over one line that was handed on."""
+    def position_after(self, source: Source, at: int) -> str:
+        """Move the position over the next line that was told, and give it as text."""
         marks = self.position.marks
         marks[source.key] = passed(marks.get(source.key), at)
+        return self.position.encode()
 
     async def items(self) -> AsyncGenerator[Item, None]:
         """What there is to tell, until the end. Everything is let go when the generator is closed."""

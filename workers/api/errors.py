@@ -41,7 +41,7 @@ from workers.api.requests import refusal
 
 log = structlog.get_logger()
 
-_HEADERS = {"/idempotency_key": ("header", "Idempotency-Key")}
+_HEADERS = {"/idempotency_key": ("header", "Idempotency-Key"), "/last_event_id": ("header", "Last-Event-ID")}
 _BUSY = "the fleet is busy or a part of it does not answer; try again"
 
 

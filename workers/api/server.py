@@ -10,6 +10,7 @@ import ipaddress
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import structlog
 import uvicorn
@@ -22,6 +23,7 @@ from shared.settings import Settings
 from workers.api.app import create_app
 from workers.api.cluster_access import ClusterAccess
 from workers.api.core import open_core
+from workers.api.following import Following
 from workers.api.rate_limits import Rates
 
 log = structlog.get_logger()
@@ -89,7 +91,7 @@ async def serve(settings: Settings, where: ServerSettings, stop: asyncio.Event) 
     access = ClusterAccess(settings)
     try:
         async with open_core(settings, access=access) as core:
-            app = create_app(core, rates=Rates(settings.rate_limit))
+            app = create_app(replace(core, following=Following(stopping=stop)), rates=Rates(settings.rate_limit))
             app.open()
             await _run(app, where, stop, grace=settings.shutdown_seconds)
     finally:

@@ -75,9 +75,8 @@ class Shown:
                 match item:
                     case Lines():
                         for line in item.lines:
-                            follower.pass_line(item.source, line.at)
                             self.lines.append((item.source.pod, item.source.container, line.text))
-                            self.positions.append(follower.position.encode())
+                            self.positions.append(follower.position_after(item.source, line.at))
                             if until is not None and len(self.lines) >= until:
                                 return self
                     case Notice():

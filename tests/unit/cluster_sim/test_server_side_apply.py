@@ -153,3 +153,10 @@ def test_an_unknown_field_is_an_internal_error_as_it_is_of_a_real_server(bench):
     assert answer.json["message"] == (
         "failed to create typed patch object (default/values; /v1, Kind=ConfigMap): .dataa: field not declared in schema"
     )
+
+
+def test_applying_the_same_again_changes_nothing_after_another_wrote_something_else(bench):
+    apply(bench, config_map("values", data={"a": "1"}))
+    before = bench.patch(PATH, {"data": {"b": "2"}}).json
+
+    assert apply(bench, config_map("values", data={"a": "1"})).json == before

@@ -156,10 +156,12 @@ class Owners:
         self.entries[place] = {**entry, "fieldsV1": to_fields(paths)}
 
     def set_applier(self, manager: str, paths: set[Path], *, api_version: str, time: str) -> None:
-        """Put a manager's field set in place; an empty one takes it off the list."""
-        self.entries = [entry for entry in self.entries if not (entry["operation"] == "Apply" and entry["manager"] == manager)]
-        if paths:
-            self.entries.append(_entry(manager, "Apply", api_version, time, to_fields(paths)))
+        """Put a manager's field set in place; an empty one takes it off the list. Appliers stand first, as a real server sorts them."""
+        appliers = {entry["manager"]: entry for entry in self.entries if entry["operation"] == "Apply"}
+        appliers[manager] = _entry(manager, "Apply", api_version, time, to_fields(paths))
+        if not paths:
+            del appliers[manager]
+        self.entries = [*appliers.values(), *(entry for entry in self.entries if entry["operation"] != "Apply")]
 
     def set_other(self, manager: str, *, api_version: str, time: str) -> None:
         """Note a manager that wrote without applying."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from shared.clusters.names import ENV_PREFIX
 from shared.policy.fields import Field
@@ -15,13 +15,13 @@ from shared.policy.settings import Policy, setting
 _SET_BY_THE_JOB_CONTROLLER = ("controller-uid", "job-name")
 
 
-def check_pod_template(template: Field, policy: Policy) -> None:
-    """Check what pods are made of: an object with `metadata` and `spec`."""
+def check_pod_template(template: Field, policy: Policy, *, claims: Collection[str] = ()) -> None:
+    """Check what pods are made of: an object with `metadata` and `spec`. `claims` are volumes that its pods get besides."""
     check_marks(template["metadata"])
-    check_pod(template, policy)
+    check_pod(template, policy, claims=claims)
 
 
-def check_pod(template: Field, policy: Policy) -> None:
+def check_pod(template: Field, policy: Policy, *, claims: Collection[str] = ()) -> None:
     """Check a pod, or a pod template, whose metadata was looked at as that of any object."""
     pod = template["spec"]
     if not any(True for _ in pod["containers"].elements()):
@@ -30,10 +30,12 @@ def check_pod(template: Field, policy: Policy) -> None:
     if deadline.integer is not None and deadline.integer < 1:
         deadline.refuse("must be at least 1")
     names: set[str] = set()
+    volumes = {volume["name"].text for volume in pod["volumes"].elements()}.union(claims)
     for container in containers(pod):
         _check_name(container["name"], names)
         check_image(container["image"], policy)
         check_requests(container["resources"])
+        _check_mounts(container, volumes)
     check_requests(pod["resources"])
     resources = [container["resources"] for container in containers(pod)]
     asked = [taint for taint in policy.accelerator_taints if asks_for(resources, taint)]
@@ -110,6 +112,13 @@ def _check_name(name: Field, names: set[str]) -> None:
     elif name.text in names:
         name.refuse("must stand only once among the containers of the pod")
     names.add(name.text)
+
+
+def _check_mounts(container: Field, volumes: Collection[str]) -> None:
+    for kind in ("volumeMounts", "volumeDevices"):
+        for mount in container[kind].elements():
+            if mount["name"].given and mount["name"].text not in volumes:
+                mount["name"].refuse("must be the name of a volume of the pod")
 
 
 def _tolerates(toleration: Field, key: str) -> bool:

@@ -5,6 +5,7 @@ Source: `ValidateDeploymentSpec`, `ValidateStatefulSetSpec` and `ValidateDaemonS
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from shared.clusters.selectors import Operator, Requirement
@@ -25,9 +26,11 @@ def check_deployment(deployment: Field, policy: Policy) -> Demand:
 
 def check_stateful_set(stateful: Field, policy: Policy) -> Demand:
     """Check a StatefulSet. It holds its replicas."""
+    claims = set()
     for claim in stateful.within("spec", "volumeClaimTemplates").elements():
         check_marks(claim["metadata"])
-    return _check_replicated(stateful, policy, "StatefulSet")
+        claims.add(claim["metadata"]["name"].text)
+    return _check_replicated(stateful, policy, "StatefulSet", claims=claims)
 
 
 def check_daemon_set(daemon: Field, policy: Policy) -> Demand:
@@ -47,14 +50,14 @@ def check_bare_pod(pod: Field, policy: Policy) -> Demand:
     return check_caps(spec, spec, pod_demand(spec, policy), 1, policy, noun="Pod")
 
 
-def _check_replicated(found: Field, policy: Policy, kind: str) -> Demand:
-    _check_kept_running(found, policy, kind)
+def _check_replicated(found: Field, policy: Policy, kind: str, *, claims: Collection[str] = ()) -> Demand:
+    _check_kept_running(found, policy, kind, claims=claims)
     pod, replicas = found.within("spec", "template", "spec"), found.within("spec", "replicas")
     count = 1 if replicas.integer is None else max(replicas.integer, 0)
     return check_caps(pod, replicas, pod_demand(pod, policy), count, policy, noun=kind)
 
 
-def _check_kept_running(found: Field, policy: Policy, kind: str) -> None:
+def _check_kept_running(found: Field, policy: Policy, kind: str, *, claims: Collection[str] = ()) -> None:
     check_name(found["metadata"], is_dns_subdomain, SUBDOMAIN_RULE)
     spec, template = found["spec"], found.within("spec", "template")
     if not isinstance(spec.value, dict):
@@ -68,7 +71,7 @@ def _check_kept_running(found: Field, policy: Policy, kind: str) -> None:
         restart.refuse(f"must be Always in a {kind}, or left out")
     if deadline.given:
         deadline.refuse(f"must be left out in a {kind}, which runs until it is deleted")
-    check_pod_template(template, policy)
+    check_pod_template(template, policy, claims=claims)
 
 
 def _check_selector(selector: Field, labels: Field) -> None:

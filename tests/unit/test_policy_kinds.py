@@ -89,6 +89,7 @@ def test_other_kinds_are_refused(kind: str) -> None:
         ("/spec/containers/0/resources/limits/memory", "5Ti", "bytes of memory in one"),
         ("/spec/containers/0/env/0/name", "GPUFLEET_JOB_ID", "belongs to the fleet"),
         ("/spec/containers/0/unknown", 1, "must be a field of Container"),
+        ("/spec/containers/0/volumeMounts", [{"name": "data", "mountPath": "/data"}], "must be the name of a volume of the pod"),
         ("/metadata/labels/gpufleet.io~1managed", "true", "belongs to the fleet"),
         ("/metadata/labels/batch.kubernetes.io~1controller-uid", "x", "the Job controller sets this label"),
         ("/metadata/annotations/gpufleet.io~1released", "no", "belongs to the fleet"),
@@ -242,6 +243,17 @@ def test_claims_of_a_stateful_set_do_not_carry_the_fleets_labels() -> None:
     found = direct_problems(a_workload("StatefulSet", volumeClaimTemplates=[claim]))
 
     assert found.keys() == {"/spec/volumeClaimTemplates/0/metadata/labels/gpufleet.io~1managed"}
+
+
+def test_what_is_mounted_is_a_volume_or_a_claim_of_a_stateful_set() -> None:
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    stateful = a_workload("StatefulSet", volumeClaimTemplates=[claim])
+    place = "/spec/template/spec/containers/0/volumeMounts"
+
+    assert not direct_problems(changed(place, mounts, job=stateful))
+    assert not direct_problems(changed("/spec/template/spec/volumes", [{"name": "data"}], job=changed(place, mounts, job=a_job())))
+    assert direct_problems(changed(place, mounts, job=a_workload("Deployment"))).keys() == {f"{place}/0/name"}
 
 
 @pytest.mark.parametrize("policy", ["Always", "OnFailure", "Never", None])

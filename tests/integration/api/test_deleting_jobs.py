@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
@@ -10,10 +11,11 @@ from shared.clusters.job_status import finished
 from shared.clusters.kept_logs import read_kept
 from shared.errors import ConflictError, NotFoundError
 from shared.identity.callers import LOCAL
+from shared.jobs import transitions
 from shared.jobs.model import EventType
 from shared.jobs.states import State
 from tests.integration.jobs.breaking import Held
-from tests.integration.region import job
+from tests.integration.region import job, running_region
 from workers.api.cluster_access import ClusterAccess
 from workers.api.core import build
 from workers.api.gco.deleting import delete_job
@@ -21,6 +23,19 @@ from workers.api.gco.deleting import delete_job
 NAMESPACE = "gco-jobs"
 ENDS = tuple(state for state in State if state.terminal)
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
+
+
+@pytest.fixture
+async def region(fleet_resources, tmp_path):
+    """Its workers can be killed as SIGKILL kills."""
+    async with running_region(fleet_resources, tmp_path, lease_seconds=3.0, shutdown_seconds=0.001) as found:
+        yield found
+
+
+@pytest.fixture
+def short_waits(monkeypatch):
+    """A stop is tried again after a second."""
+    monkeypatch.setattr(transitions, "STOP_RETRY", timedelta(seconds=1))
 
 
 @pytest.fixture
@@ -72,11 +87,12 @@ async def test_its_logs_are_kept(core, region):
 
     kept = await read_kept(core.objects, job_id, 1)
     assert kept is not None
-    assert await core.objects.get(kept.containers[0].key) == b"hello\n"
+    assert (await core.objects.get(kept.containers[0].key)).endswith(b"hello\n")
 
 
-async def test_a_job_whose_dispatcher_died_before_the_commit_ends_as_cancelled(core, region):
-    """Its object stands suspended, under a claim that nobody will give back."""
+@pytest.mark.parametrize("watched", [True, False])
+async def test_a_job_whose_dispatcher_died_before_the_commit_ends_as_cancelled(core, region, watched, short_waits):
+    """Its object stands suspended, under a claim that nobody gives back; whether or not an observer sees how it goes."""
     held = Held(region.core.store.write, when=is_commit, after=False)
     region.core.store.write = held
     head = await region.submit(manifest=job(hang="true"))
@@ -84,11 +100,13 @@ async def test_a_job_whose_dispatcher_died_before_the_commit_ends_as_cancelled(c
     await region.until_true(held.reached.is_set)
     await dispatcher.kill()
     (found,) = await region.objects()
+    if watched:
+        await region.observer()
 
     await delete_job(core, LOCAL, NAMESPACE, found["metadata"]["name"])
-    await region.dispatcher("d2", visibility=1)
-    await region.observer()
-    await region.sweeper()
+    if not watched:
+        await region.dispatcher("d2", visibility=1)
+        await region.sweeper()
 
     ended = await region.until(head.id, *ENDS)
     assert (ended.state, ended.object) == (State.CANCELLED, None)

@@ -29,7 +29,7 @@ PARAMETERS: Final = "/parameters"
 NAME_RULE: Final = "must be at most 63 of letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
 """Of a template's name: the grammar of a label's value, since what is made of the template carries it as a label."""
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_SAMPLE: Final = "job"
+SAMPLE: Final = "job"
 """The name of what a template is tried with."""
 _ROUNDS: Final = 10
 """How often it is asked what takes nothing but a string: a hundred places are told of at a time."""
@@ -84,6 +84,24 @@ def instance(
     return Instance(manifest=made, parameters=values)
 
 
+def all_problems(
+    manifest: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    given: Mapping[str, Any],
+    *,
+    name: str,
+    namespace: str,
+    template: str,
+    policy: Policy,
+) -> tuple[Problem, ...]:
+    """What `instance` and then the policy have against a request of which some other field is wrong."""
+    try:
+        made = instance(manifest, defaults, given, name=name, namespace=namespace, template=template, policy=policy)
+    except (InvalidError, TooLargeError) as refusal:
+        return tuple(refusal.problems)
+    return tuple(map(as_asked, _policy_problems(made.manifest, namespace, policy)))
+
+
 def check_template(name: object, manifest: Mapping[str, Any], defaults: Mapping[str, Any], *, policy: Policy) -> list[Problem]:
     """What is wrong with a template: its name, values that fit nowhere, and what the policy has against its manifest with its defaults.
 
@@ -99,11 +117,11 @@ def check_template(name: object, manifest: Mapping[str, Any], defaults: Mapping[
         rule = f"must be used: the manifest has no placeholder {{{{{unused}}}}}"
         problems.append(Problem(pointer=PARAMETERS + step(unused), value=defaults[unused], rule=rule))
     try:
-        filled = fill(manifest, {**defaults, NAME: _SAMPLE}, limit=policy.max_object_bytes)
+        filled = fill(manifest, {**defaults, NAME: SAMPLE}, limit=policy.max_object_bytes)
     except TooLargeError as too_large:
         return [*problems, *too_large.problems]
     namespace = next(iter(policy.allowed_namespaces), "")
-    found = _settle(_placed(filled.manifest, _SAMPLE, namespace, None), filled, namespace, policy)
+    found = _settle(_placed(filled.manifest, SAMPLE, namespace, None), filled, namespace, policy)
     return [*problems, *filled.problems, *_decided(found, filled)]
 
 

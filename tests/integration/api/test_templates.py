@@ -227,6 +227,17 @@ async def test_parameters_and_policy_are_told_at_once(on_cluster, region):
     assert places(await on_cluster.post(f"{JOBS}/train", json=body)) == [f"{SPEC}/containers/0/image"]
     body = {"name": "Bad_Name", "parameters": {"x": 1, "y": "a", "image": "pytorch/pytorch"}}
     assert places(await on_cluster.post(f"{JOBS}/train", json=body)) == ["/name"]
+    body = {"name": 5, "namespace": "kube-system", "parameters": {"x": 1, "z": 1, "image": "evil/miner"}, "surplus": 1}
+    assert places(await on_cluster.post(f"{JOBS}/train", json=body)) == [
+        "/name",
+        "/surplus",
+        "/parameters/y",
+        "/parameters/z",
+        f"{SPEC}/containers/0/image",
+        "/namespace",
+    ]
+    body = {"name": "mine", "surplus": 1, "parameters": {"x": 1, "y": "", "image": "evil/miner"}}
+    assert places(await on_cluster.post(f"{JOBS}/train", json=body)) == ["/surplus", f"{SPEC}/containers/0/image"]
     assert await region.objects() == []
 
 

@@ -13,6 +13,7 @@ from shared.clusters import names
 from shared.clusters.trees import canonical, step
 from shared.errors import InvalidError, NotFoundError, Problem, TooLargeError
 from shared.identity.callers import Caller
+from shared.jobs.fields import DEFAULT_NAMESPACE
 from shared.templates import instances
 from shared.templates.model import Content, TemplateHead
 from workers.api.bodies import StrictRoute
@@ -56,11 +57,38 @@ class TemplateRoute(StrictRoute):
             defaults if isinstance(defaults, dict) else {},
             policy=request.app.state.core.policy,
         )
-        known = {"".join(step(part) for part in one["loc"][1:]) for one in told}
-        return tuple(problem for problem in found if problem.pointer not in known)
+        return _not_told(found, told)
+
+
+class JobFromTemplateRoute(StrictRoute):
+    """A route whose body says what is made of a template: all that is wrong is told at once here too."""
+
+    async def further(self, request: Request, document: Any, told: Iterable[Mapping[str, Any]]) -> Sequence[Problem]:
+        """What the template and the policy have against what would be made of it."""
+        if not isinstance(document, dict):
+            return ()
+        core: Core = request.app.state.core
+        name = request.path_params["name"]
+        try:
+            template = await core.templates.get(name)
+        except NotFoundError:
+            return ()
+        given, wanted, namespace = document.get("parameters"), document.get("name"), document.get("namespace", DEFAULT_NAMESPACE)
+        found = await asyncio.to_thread(
+            instances.all_problems,
+            template.content.manifest,
+            template.content.parameters,
+            given if isinstance(given, dict) else {},
+            name=wanted if isinstance(wanted, str) else instances.SAMPLE,
+            namespace=namespace if isinstance(namespace, str) else DEFAULT_NAMESPACE,
+            template=name,
+            policy=core.policy,
+        )
+        return _not_told(found, told)
 
 
 router = APIRouter(prefix="/api/v1", tags=["Templates"], route_class=TemplateRoute)
+jobs = APIRouter(tags=["Templates"], route_class=JobFromTemplateRoute)
 
 
 @router.get("/templates", responses=answers(401, 403, 422, 429, 503))
@@ -114,7 +142,7 @@ async def delete_template(name: str, core: CoreOf, caller: Submitter) -> Message
     return MessageAnswer(timestamp=core.clock.now(), message=f"Template '{name}' deleted")
 
 
-@router.post("/jobs/from-template/{name}", status_code=201, responses={**answers(401, 403, 404, 409, 413, 422, 429, 502, 503), **_FAILED})
+@jobs.post("/jobs/from-template/{name}", status_code=201, responses={**answers(401, 403, 404, 409, 413, 422, 429, 502, 503), **_FAILED})
 async def create_job_from_template(
     name: str, body: JobFromTemplateRequest, core: CoreOf, caller: Submitter, response: Response
 ) -> JobFromTemplateAnswer:
@@ -158,6 +186,9 @@ async def create_job_from_template(
     )
 
 
+router.include_router(jobs)
+
+
 async def _checked(core: Core, name: str, body: TemplateContent) -> Content:
     """The content of a body. Raises InvalidError with all that is wrong with it, TooLargeError."""
     content = body.content()
@@ -182,6 +213,11 @@ def _may_change(caller: Caller) -> Callable[[TemplateHead], None]:
             caller.require_all_namespaces(f"template '{head.name}', which {head.created_by} has made,")
 
     return allowed
+
+
+def _not_told(found: Iterable[Problem], told: Iterable[Mapping[str, Any]]) -> tuple[Problem, ...]:
+    known = {"".join(step(part) for part in one["loc"][1:]) for one in told}
+    return tuple(problem for problem in found if problem.pointer not in known)
 
 
 def _in_the_manifest(problem: Problem) -> Problem:

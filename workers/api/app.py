@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import FastAPI
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from workers.api import documentation, errors
@@ -51,19 +53,29 @@ GROUPS: Final = (
 
 
 class Doors(FastAPI):
-    """An app whose groups of routes are included when they are first asked for."""
+    """An app whose groups of routes are opened when they are first asked for."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._closed = list(GROUPS)
+        self._own: tuple[BaseRoute, ...] = ()
+        self._opened: dict[Group, list[BaseRoute]] = {}
 
     def open(self, path: str | None = None) -> None:
-        """Include the groups that may answer a path; all of them without one, or for a path that no group claims."""
+        """Open the groups that may answer a path; all of them without one, or for a path that no group claims.
+
+        Whatever is opened first, routes stand in the order of their groups. They are put there as they are, since FastAPI takes three
+        times as long to find a route in a router that was included.
+        """
+        if len(self._opened) == len(GROUPS):
+            return
         claimed = [group for group in GROUPS if path is not None and path.startswith(group.prefixes)]
-        for group in claimed or GROUPS:
-            if group in self._closed:
-                self._closed.remove(group)
-                self.include_router(import_module(group.module).router)
+        asked = [group for group in claimed or GROUPS if group not in self._opened]
+        if not asked:
+            return
+        if not self._opened:
+            self._own = tuple(self.router.routes)
+        self._opened |= {group: import_module(group.module).router.routes for group in asked}
+        self.router.routes[:] = [*self._own, *chain.from_iterable(self._opened.get(group, ()) for group in GROUPS)]
 
     def openapi(self) -> dict[str, Any]:
         """The description of every group, in their order."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -471,3 +473,20 @@ async def test_a_caller_needs_the_right_and_the_namespace(core, region):
 
     assert outcome.success
     assert made["metadata"]["annotations"]["gpufleet.io/submitted-by"] == "key:other"
+
+
+@pytest.mark.parametrize("path", [MANIFESTS, f"{MANIFESTS}/validate"])
+@pytest.mark.parametrize("as_list", [False, True])
+async def test_ten_thousand_manifests_are_refused_before_they_are_looked_at(client, path, as_list):
+    many = [config(f"c{number}", a="x" * 400) for number in range(10_000)]
+    body = {"manifests": [{"apiVersion": "v1", "kind": "List", "items": many}] if as_list else many}
+    tracemalloc.start()
+
+    answer = await client.post(path, content=json.dumps(body), headers={"Content-Type": "application/json"})
+
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert answer.status_code == 422
+    assert len(answer.content) < 1000
+    assert "100" in answer.json()["detail"][0]["msg"]
+    assert peak < 100 * 1024 * 1024

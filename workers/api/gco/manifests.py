@@ -8,8 +8,9 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from shared.clusters.deleting import delete_by_uid
 from shared.clusters.kinds import APPLIED, JOB, Kind
-from shared.clusters.resources import delete_by_uid, read_resource, without_bookkeeping
+from shared.clusters.resources import read_resource, without_bookkeeping
 from shared.clusters.standing import is_managed, job_of
 from shared.clusters.trees import step
 from shared.errors import ConflictError, ForbiddenError, InvalidError, Problem, TooLargeError
@@ -154,4 +155,4 @@ async def _delete(core: Core, kind: Kind, namespace: str, name: str) -> None:
         raise ConflictError(
             f"{kind.kind} '{name}' is of job {head.id} in the queue, which is {head.state}: cancel the job or wait for its end"
         )
-    await delete_by_uid(api, kind, namespace, name, found["metadata"]["uid"])
+    await delete_by_uid(api, namespace, name, found["metadata"]["uid"], kind=kind)

@@ -34,9 +34,9 @@ _LISTS = {
     "of a region": Filters(region=REGION),
     "of a state": Filters(states=frozenset({State.SUCCEEDED})),
     "of a region and two states": Filters(region=REGION, states=frozenset({State.SUCCEEDED, State.FAILED})),
-    "of a namespace": Filters(namespace=NAMESPACE),
-    "of a namespace and a state": Filters(namespace=NAMESPACE, states=frozenset({State.SUCCEEDED})),
-    "of a region and a namespace": Filters(region=REGION, namespace=NAMESPACE),
+    "of a namespace": Filters(namespaces=frozenset({NAMESPACE})),
+    "of a namespace and a state": Filters(namespaces=frozenset({NAMESPACE}), states=frozenset({State.SUCCEEDED})),
+    "of a region and a namespace": Filters(region=REGION, namespaces=frozenset({NAMESPACE})),
 }
 _DEALT = {state: 0.3 if state is State.SUCCEEDED else 0.7 / (len(State) - 1) for state in State}
 

@@ -117,7 +117,7 @@ async def child(name: str, *arguments: str, scratch: Path, env: Mapping[str, str
 @asynccontextmanager
 async def stage(*, nodes: str = NODES) -> AsyncIterator[Stage]:
     """The emulator and a simulated cluster of one region."""
-    aws_port, cluster_port = _free_ports(2)
+    aws_port, cluster_port = free_ports(2)
     with tempfile.TemporaryDirectory(prefix="gpufleet-bench-") as directory:
         scratch = Path(directory)
         emulator = {
@@ -133,8 +133,8 @@ async def stage(*, nodes: str = NODES) -> AsyncIterator[Stage]:
             await stack.enter_async_context(child("emulator", "ministack", scratch=scratch, env=emulator))
             await stack.enter_async_context(child("cluster", *cluster, scratch=scratch, env={}))
             found = Stage(endpoint=f"http://127.0.0.1:{aws_port}", cluster=f"http://127.0.0.1:{cluster_port}", scratch=scratch)
-            await _answers(f"{found.endpoint}/_ministack/health")
-            await _answers(f"{found.cluster}/readyz")
+            await answers(f"{found.endpoint}/_ministack/health")
+            await answers(f"{found.cluster}/readyz")
             yield found
 
 
@@ -154,7 +154,8 @@ async def fleet(place: Stage, *, endpoint: str | None = None, **settings: object
             await aws.dynamodb.delete_table(TableName=name)
 
 
-async def _answers(url: str) -> None:
+async def answers(url: str) -> None:
+    """Wait until a server answers."""
     async with httpx.AsyncClient() as client, asyncio.timeout(60):
         while True:
             try:
@@ -165,7 +166,8 @@ async def _answers(url: str) -> None:
             await asyncio.sleep(0.05)
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Ports on the loopback interface that nobody has."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:

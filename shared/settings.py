@@ -52,8 +52,21 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(default=6 * 1024 * 1024, ge=1024)
     """The largest request body; AWS Lambda takes 6 MB."""
 
+    identity: Annotated[tuple[Literal["keys", "iam"], ...], NoDecode] = ()
+    """Where the API's callers are known from, separated by commas: `keys` (static bearer keys), `iam` (API Gateway in front of Lambda).
+    Without any the API listens on the loopback interface only, and everybody who reaches it is its administrator."""
+
+    rate_limit: str | None = Field(default="100/second", pattern=r"^[1-9][0-9]{0,6}/(second|minute|hour)$")
+    """How often one caller may ask one API process; `none` for as often as he likes. The local administrator isn't held to it."""
+
     policy_file: Path | None = None
     """A JSON file with the admission policy; without one its documented defaults hold."""
+
+    webhook_allowed_domains: Annotated[tuple[str, ...], NoDecode] = ()
+    """The only hosts that webhooks may have, exactly, separated by commas; without any, every public host may be one."""
+
+    webhook_local: bool = False
+    """Webhooks may use http and this machine's loopback interface: for the embedded fleet and for tests."""
 
     spot_prices_file: Path | None = None
     """Where EC2 can't be asked (an emulator): a JSON file with spot prices, `{region: {instance type: USD an hour}}`."""
@@ -65,7 +78,12 @@ class Settings(BaseSettings):
     def _upper(cls, value: object) -> object:
         return value.upper() if isinstance(value, str) else value
 
-    @field_validator("regions", mode="before")
+    @field_validator("rate_limit", mode="before")
+    @classmethod
+    def _unlimited(cls, value: object) -> object:
+        return None if isinstance(value, str) and value.strip().lower() == "none" else value
+
+    @field_validator("regions", "identity", "webhook_allowed_domains", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
@@ -84,10 +84,15 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """An admitted object, and the namespace that it is for."""
+    """An admitted object, and the namespace that it is for. A Job that `replaces` takes the place of a finished one of its name.
+
+    `annotations` are the fleet's own, which admission would refuse in a manifest.
+    """
 
     manifest: dict[str, Any]
     namespace: str
+    replaces: bool = True
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 async def apply(api: KubernetesApi, wanted: Sequence[Wanted], *, submitted_by: str, dry_run: bool = False) -> Outcome:
@@ -205,10 +210,10 @@ def _target(wanted: Wanted, submitted_by: str) -> Target:
     document = completed(wanted.manifest)
     kind = APPLIED[document["apiVersion"], document["kind"]]
     metadata = document["metadata"]
-    annotations = {**(metadata.get("annotations") or {}), names.SUBMITTED_BY: submitted_by}
+    annotations = {**(metadata.get("annotations") or {}), **wanted.annotations, names.SUBMITTED_BY: submitted_by}
     document["metadata"] = {**metadata, "namespace": wanted.namespace, "annotations": annotations}
     document.pop("status", None)
-    return Target(kind=kind, namespace=wanted.namespace, name=str(metadata["name"]), document=document)
+    return Target(kind=kind, namespace=wanted.namespace, name=str(metadata["name"]), document=document, replaces=wanted.replaces)
 
 
 async def _each(items: Sequence[A], ask: Callable[[A], Awaitable[B]]) -> list[B]:

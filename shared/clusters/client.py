@@ -6,14 +6,17 @@ Nothing else imports the library, which takes half a second to load; everything 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
 from kubernetes.aio import config as kubernetes_config
 from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.aio.client.rest import RESTClientObject, RESTResponse
 
 from shared.clock import Clock
 from shared.clusters.api import REQUEST_SECONDS, KubernetesApi
@@ -21,6 +24,7 @@ from shared.errors import UnavailableError
 
 POOL_SIZE: Final = 64
 CONNECT_SECONDS: Final = 5.0
+_ONE_GO: Final = 1024 * 1024
 TOKEN_LOOK_SECONDS: Final = 60.0
 """How often a token of an exec plugin (`aws eks get-token`: 15 minutes) is looked at; the plugin runs when it is about to expire."""
 
@@ -39,7 +43,9 @@ async def connect(
     Raises UnavailableError where the kubeconfig or the service account can't be used.
     """
     configuration = await _configuration(kubeconfig, context, pool_size)
-    api = KubernetesApi(RestTransport(ApiClient(configuration)), timeout=timeout, clock=clock)
+    client = ApiClient(configuration)
+    client.rest_client = _Rest(configuration)
+    api = KubernetesApi(RestTransport(client), timeout=timeout, clock=clock)
     try:
         yield api
     finally:
@@ -69,6 +75,50 @@ class RestTransport:
     async def close(self) -> None:
         """Close all connections."""
         await self._client.close()
+
+
+class _Rest(RESTClientObject):  # type: ignore[misc]  # mypy doesn't follow the library, which is slow to read
+    """The library's pool of connections, with JSON written in UTF-8.
+
+    The library writes it in ASCII: every letter of most scripts as six bytes, by which an object that etcd would store can be larger than
+    the three mebibytes that an API server reads (`MaxRequestBodyBytes`).
+    """
+
+    pool_manager: Any
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        body: Any = None,
+        post_params: Any = None,
+        _request_timeout: Any = None,
+    ) -> RESTResponse:
+        """Send a request; `body` is a JSON document or None."""
+        del post_params
+        if self.pool_manager is None:
+            self.pool_manager = self._create_pool_manager()
+        options = {
+            "server_hostname": self.configuration.tls_server_name,
+            "proxy": self.proxy,
+            "proxy_headers": self.proxy_headers,
+        }
+        response = await self.pool_manager.request(
+            method,
+            url,
+            headers=headers,
+            data=_payload(body) if body is not None else None,
+            timeout=_request_timeout,
+            **{name: value for name, value in options.items() if value},
+        )
+        return RESTResponse(response)
+
+
+def _payload(body: Any) -> bytes | BytesIO:
+    data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    # aiohttp writes bytes in one go, however many.
+    return data if len(data) <= _ONE_GO else BytesIO(data)
 
 
 class RestAnswer:

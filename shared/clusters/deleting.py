@@ -1,4 +1,4 @@
-"""Deleting a Job that somebody names, by the UID that he means. Its pods follow in the background."""
+"""Deleting a Job, or another object, that somebody names, by the UID that he means. Its pods follow in the background."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from typing import Any
 
 from shared.clusters.api import KubernetesApi
 from shared.clusters.errors import MissingError, TakenError
-from shared.clusters.kinds import JOB
+from shared.clusters.kinds import JOB, Kind
+from shared.clusters.label_grammar import is_dns_subdomain
 from shared.errors import ConflictError, NotFoundError
 
 
 async def read_job(api: KubernetesApi, namespace: str, name: str) -> dict[str, Any]:
-    """The Job's document. Raises NotFoundError."""
+    """The Job's document. Raises NotFoundError, without asking for what can't be a name, such as `..`, which would be another path."""
+    if not is_dns_subdomain(name):
+        raise NotFoundError("Job", name)
     try:
         return await api.request("GET", JOB.path(namespace, name))
     except MissingError:
         raise NotFoundError("Job", name) from None
 
 
-async def delete_by_uid(api: KubernetesApi, namespace: str, name: str, uid: str) -> None:
-    """Delete the Job of that UID, and none else of its name; that it is gone already is as good.
+async def delete_by_uid(api: KubernetesApi, namespace: str, name: str, uid: str, *, kind: Kind = JOB) -> None:
+    """Delete the Job (or the object of another kind) of that UID, and none else of its name; that it is gone already is as good.
 
     `propagationPolicy` must be said: the API server's default for Jobs leaves their pods behind.
 
@@ -28,8 +31,8 @@ async def delete_by_uid(api: KubernetesApi, namespace: str, name: str, uid: str)
     """
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background", "preconditions": {"uid": uid}}
     try:
-        await api.request("DELETE", JOB.path(namespace, name), body=options)
+        await api.request("DELETE", kind.path(namespace, name), body=options)
     except MissingError:
         return
     except TakenError:
-        raise ConflictError(f"Job '{name}' changed before its UID-preconditioned delete") from None
+        raise ConflictError(f"{kind.kind} '{name}' changed before its UID-preconditioned delete") from None

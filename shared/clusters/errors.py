@@ -20,6 +20,9 @@ LONGEST_MESSAGE: Final = 500
 LONGEST_WAIT: Final = 300.0
 """Seconds; an API server or a proxy that asks for more is asked again after this."""
 
+_UNDECLARED: Final = "failed to create typed patch object"
+"""Server-side apply of a field that the cluster doesn't know is answered with a 500, though the same is answered for ever.
+https://github.com/kubernetes/kubernetes/issues/122480"""
 _SHORTENED: Final = (
     (re.compile(r"( value: )[\w.\[\]*&]*\{.*\}", re.DOTALL), r"\1{…}"),
     (re.compile(r'( value: )"(?:[^"\\]|\\.){65,}"'), r'\1"…"'),
@@ -90,6 +93,8 @@ def status_failure(what: str, document: Mapping[str, Any], *, code: int | None =
             return TakenError(message, code=code, reason=reason)
         case 410:
             return ExpiredError(message, code=code, reason=reason)
+        case 500 if _UNDECLARED in message:
+            return RejectedError(message, code=code, reason=reason)
         case 429:
             return ThrottledError(message, retry_after=retry_after)
         case _ if 400 <= code < 500 and code != 408:

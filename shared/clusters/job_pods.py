@@ -33,8 +33,10 @@ def pod_selector(job: Document) -> str:
     """
     selector: Document = (job.get("spec") or {}).get("selector") or {}
     parts = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
-    for one in selector.get("matchExpressions") or ():
-        parts.append(_OPERATORS[one["operator"]].format(key=one["key"], values=",".join(one.get("values") or ())))
+    parts += [
+        _OPERATORS[one["operator"]].format(key=one["key"], values=",".join(one.get("values") or ()))
+        for one in selector.get("matchExpressions") or ()
+    ]
     return ",".join(parts) or f"batch.kubernetes.io/controller-uid={job['metadata']['uid']}"
 
 

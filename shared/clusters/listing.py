@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Final
 
 from shared.clusters.api import KubernetesApi
@@ -13,7 +13,7 @@ PAGE: Final = 500
 
 async def whole_list(
     api: KubernetesApi, path: str, query: Mapping[str, str] | None = None, *, page: int = PAGE
-) -> AsyncIterator[dict[str, Any]]:
+) -> AsyncGenerator[dict[str, Any], None]:
     """The objects of a list, each page read when the one before was taken.
 
     Raises UnavailableError, ApiError; of these ExpiredError where the consumer was so slow that the list can't go on (five minutes).

@@ -13,7 +13,7 @@ from shared.clusters.json_documents import json_documents
 from shared.clusters.trees import canonical, check_tree, step
 from shared.errors import InvalidError, Problem, TooLargeError
 
-__all__ = ["MAX_DOCUMENTS", "MAX_TEXT_BYTES", "canonical", "check_tree", "expanded", "load_documents"]
+__all__ = ["MAX_DOCUMENTS", "MAX_TEXT_BYTES", "canonical", "check_tree", "expanded", "load_documents", "load_parts"]
 
 MAX_DOCUMENTS: Final = 10_000
 MAX_TEXT_BYTES: Final = 4 * 1024 * 1024
@@ -25,7 +25,16 @@ _BOM: Final = "\ufeff"
 def load_documents(
     text: str | bytes, *, content: Literal["json", "yaml", "auto"] = "auto", max_bytes: int = MAX_TEXT_BYTES
 ) -> list[dict[str, Any]]:
-    """Return the objects of a text, in order, with empty documents left out and Lists expanded.
+    """Return the objects of a text, in order, with empty documents left out and Lists expanded: `load_parts` without the places."""
+    return [found for _, found in load_parts(text, content=content, max_bytes=max_bytes)]
+
+
+def load_parts(
+    text: str | bytes, *, content: Literal["json", "yaml", "auto"] = "auto", max_bytes: int = MAX_TEXT_BYTES
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return the objects of a text, in order, each with its pointer, which begins with the document's number, from 0.
+
+    Empty documents are left out, and Lists expanded.
 
     `auto` takes a text that begins with a brace or a bracket for JSON, as kubectl does, and anything else for YAML.
 
@@ -41,7 +50,7 @@ def load_documents(
         from shared.clusters.yaml_documents import yaml_documents
 
         documents = yaml_documents(read, limit=MAX_DOCUMENTS)
-    objects: list[dict[str, Any]] = []
+    objects: list[tuple[str, dict[str, Any]]] = []
     for number, document in enumerate(documents):
         if document is None:
             continue
@@ -51,7 +60,7 @@ def load_documents(
                 raise InvalidError([Problem(pointer=pointer, value=found, rule="must be an object: each document is one manifest")])
             if len(objects) == MAX_DOCUMENTS:
                 raise InvalidError([Problem(pointer=pointer, value=None, rule=f"must hold at most {MAX_DOCUMENTS} documents")])
-            objects.append(found)
+            objects.append((pointer, found))
     return objects
 
 

@@ -31,6 +31,11 @@ SUBMISSION: Final = "gpufleet.io/submission"
 QUEUE: Final = "gpufleet.io/queue-name"
 """Annotation: the Kueue queue that the user asked for; it becomes Kueue's label at release, so that Kueue admits nothing before."""
 
+TEMPLATE: Final = "gpufleet.io/template"
+"""Annotation of what was made of a template: `name@version`."""
+TEMPLATE_LABEL: Final = "gco.io/template"
+"""Label of what was made of a template: its name, as the original writes it."""
+
 KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"
 """Label by which Kueue takes a Job in hand. https://kueue.sigs.k8s.io/docs/tasks/run/jobs/"""
 

@@ -14,6 +14,7 @@ from shared.clusters.quantities import QuantityError, parse_quantity
 
 GPU_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
 """The resource names of the device plugins of NVIDIA and AMD."""
+SPOT: Final = "spot"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,8 +79,17 @@ def node_view(node: Mapping[str, Any]) -> NodeView:
         gpus_allocatable=gpus_of(status.get("allocatable")),
         schedulable=condition(status, "Ready") is not None and not spec.get("unschedulable") and not metadata.get("deletionTimestamp"),
         instance_type=labels.get(names.INSTANCE_TYPE),
-        spot=labels.get(names.EKS_CAPACITY) == "SPOT" or labels.get(names.KARPENTER_CAPACITY) == "spot",
+        spot=capacity_type(labels) == SPOT,
     )
+
+
+def capacity_type(labels: Mapping[str, str]) -> str | None:
+    """How a node's machine is paid for, in Karpenter's words (`spot`, `on-demand`, `reserved`); None where no label tells.
+
+    A managed node group of EKS has its own label and spelling (`SPOT`, `ON_DEMAND`, `CAPACITY_BLOCK`).
+    """
+    told = labels.get(names.KARPENTER_CAPACITY) or labels.get(names.EKS_CAPACITY)
+    return told.lower().replace("_", "-") if told else None
 
 
 def gpus_of(amounts: Mapping[str, Any] | None) -> int:

@@ -25,6 +25,8 @@ class Target:
     namespace: str
     name: str
     document: Mapping[str, Any]
+    replaces: bool = True
+    """Whether a Job may take the place of one that has finished."""
 
     @property
     def path(self) -> str:
@@ -74,9 +76,9 @@ def objection(target: Target, standing: Document | None) -> str | None:
     if is_managed(standing):
         return f"{target} is of job {job_of(standing)} in the fleet's queue, whose objects are never overwritten: use another name"
     if target.is_job:
-        if finished(standing):
-            return None
         state = computed_status(standing)
+        if finished(standing):
+            return None if target.replaces else f"{target} exists already ({state}, UID {uid})"
         return f"{target} is active ({state}, UID {uid}): wait for its end, delete it, or use another name"
     if standing["metadata"].get("deletionTimestamp") is not None:
         return f"{target} (UID {uid}) is being deleted: submit again when it is gone"

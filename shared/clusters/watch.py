@@ -82,8 +82,9 @@ class Backoff:
 class Feed(Generic[T]):
     """One kind of objects of one cluster, as an endless async iterator of `Item`. Failures of the cluster don't end it.
 
-    `read` makes of an object what is to be kept of it, so that a list of many holds no more than that; None leaves the object out. Items
-    are made as the consumer asks for them: one that is slow slows the connection, and nothing piles up here.
+    All namespaces, unless one is named; `selector` and `fields` are label and field selectors. `read` makes of an object what is to be
+    kept of it, so that a list of many holds no more than that; None leaves the object out. Items are made as the consumer asks for them:
+    one that is slow slows the connection, and nothing piles up here.
     """
 
     def __init__(
@@ -92,7 +93,9 @@ class Feed(Generic[T]):
         kind: Kind,
         read: Callable[[dict[str, Any]], T | None],
         *,
+        namespace: str | None = None,
         selector: str = "",
+        fields: str = "",
         page: int = PAGE,
         watch_seconds: int = WATCH_SECONDS,
         silence: float = SILENCE_SECONDS,
@@ -100,8 +103,9 @@ class Feed(Generic[T]):
     ) -> None:
         self._api = api
         self._kind = kind
+        self._path = kind.path(namespace)
         self._read = read
-        self._selector = {"labelSelector": selector} if selector else {}
+        self._selector = ({"labelSelector": selector} if selector else {}) | ({"fieldSelector": fields} if fields else {})
         self._page = page
         self._watch_seconds = watch_seconds
         self._silence = silence
@@ -128,7 +132,7 @@ class Feed(Generic[T]):
         objects: list[T] = []
         try:
             while True:
-                page = await self._api.request("GET", self._kind.path(), query=query, timeout=30.0)
+                page = await self._api.request("GET", self._path, query=query, timeout=30.0)
                 for document in page.get("items") or ():
                     self._add(objects, document)
                 metadata: Mapping[str, str] = page["metadata"]
@@ -157,7 +161,7 @@ class Feed(Generic[T]):
         began = asyncio.get_running_loop().time()
         heard = False
         try:
-            async with self._api.stream(self._kind.path(), query=query, silence=self._silence) as chunks:
+            async with self._api.stream(self._path, query=query, silence=self._silence) as chunks:
                 async for line in lines(chunks):
                     item = self._event(line)
                     heard = True

@@ -1,1 +1,1 @@
-"""Who is calling, and what they may do. Knows neither HTTP nor where identities come from."""
+"""Who is calling, and what they may do: callers, and the sources that know them. Knows neither doors nor stores."""

@@ -23,11 +23,20 @@ class Right(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Caller:
-    """Who asks. `name` is what `submitted_by` and events record: an ARN, `key:<name>`, or `local`. `namespaces` None means all."""
+    """Who asks. `name` is what `submitted_by` and events record: an ARN, `key:<name>`, or `local`. `namespaces` None means all.
+
+    `principal` is who that is for longer than a session, where the name tells the session too (an assumed role).
+    """
 
     name: str
     rights: frozenset[Right] = field(default_factory=frozenset)
     namespaces: frozenset[str] | None = None
+    principal: str | None = None
+
+    @property
+    def scope(self) -> str:
+        """What keeps the idempotency keys of callers apart: `api` for the local administrator, one of their own for all others."""
+        return "api" if self.name == LOCAL.name else f"api:{self.principal or self.name}"
 
     def require(self, right: Right) -> None:
         """Raises ForbiddenError where the caller lacks a right."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from shared.errors import ConflictError, NotFoundError
 from shared.ids import is_job_id
 from shared.jobs import transitions
@@ -18,10 +20,13 @@ class Cancellation:
         self._store = store
         self._changes = changes
 
-    async def cancel(self, job_id: str, *, reason: str, by: str | None = None) -> Head:
-        """Returns the head after the request. Raises NotFoundError, or ConflictError for a job that has ended."""
+    async def cancel(self, job_id: str, *, reason: str, by: str | None = None, within: Container[str] | None = None) -> Head:
+        """Returns the head after the request. Raises NotFoundError, or ConflictError for a job that has ended.
+
+        `within` are the namespaces in which the caller may cancel, None for all; a job of another is not found.
+        """
         head = await self._store.head(job_id) if is_job_id(job_id) else None
-        if head is None:
+        if head is None or (within is not None and head.namespace not in within):
             raise NotFoundError("Job", job_id)
 
         def build(head: Head, moment: Moment) -> Change | None:

@@ -28,12 +28,14 @@ async def patiently(call: Callable[[], Awaitable[T]], *, until: float) -> T:
     def too_late(state: tenacity.RetryCallState) -> bool:
         return asyncio.get_running_loop().time() + state.upcoming_sleep >= until
 
-    retrying = tenacity.AsyncRetrying(retry=tenacity.retry_if_exception_type(UnavailableError), wait=pause, stop=too_late, reraise=True)
+    def retrying() -> tenacity.AsyncRetrying:
+        return tenacity.AsyncRetrying(retry=tenacity.retry_if_exception_type(UnavailableError), wait=pause, stop=too_late, reraise=True)
+
     return await again(lambda _: call(), retrying)
 
 
-async def again(call: Callable[[int], Awaitable[T]], retrying: tenacity.AsyncRetrying) -> T:
-    """Call, with the number of the try (from 0), until it answers or `retrying` gives up; then the last failure is raised.
+async def again(call: Callable[[int], Awaitable[T]], retrying: Callable[[], tenacity.AsyncRetrying]) -> T:
+    """Call, with the number of the try (from 0), until it answers or what `retrying` makes gives up; then the last failure is raised.
 
     The first try goes without tenacity, which takes a third of a millisecond of its own: as much as all that a dispatcher does
     between the calls of one job.
@@ -42,7 +44,7 @@ async def again(call: Callable[[int], Awaitable[T]], retrying: tenacity.AsyncRet
         return await call(0)
     except FleetError as error:
         failure = error
-    async for attempt in retrying:
+    async for attempt in retrying():
         with attempt:
             tries = attempt.retry_state.attempt_number - 1
             if not tries:

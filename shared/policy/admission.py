@@ -14,13 +14,14 @@ from typing import Any
 
 from shared.errors import TooLargeError
 from shared.policy.fields import Field
-from shared.policy.jobs import check_job, check_pod_labels, check_queued_job, job_demand
+from shared.policy.jobs import check_queued_job
+from shared.policy.kinds import RULES
 from shared.policy.metadata import SUBDOMAIN_RULE, check_metadata, is_dns_subdomain
+from shared.policy.pods import check_pod_labels
 from shared.policy.refusals import Refusals
 from shared.policy.resources import Demand
 from shared.policy.schemas import check_structure
 from shared.policy.settings import Policy
-from shared.policy.supporting import check_supporting
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,13 +131,13 @@ def _check_main(job: Field, namespace: str | None, policy: Policy) -> Admission 
         return None
     check_frame(job, *judged, namespace)
     check_queued_job(job)
-    check_job(job, policy)
+    demand = RULES[judged](job, policy)
     return Admission(
         api_version=judged[0],
         kind=judged[1],
         namespace=namespace or "",
         name=job.within("metadata", "name").text,
-        demand=job_demand(job, policy),
+        demand=demand,
     )
 
 
@@ -147,7 +148,7 @@ def _check_beside(found: Field, namespace: str | None, policy: Policy, names: se
         return
     kind, name = judged[1], found.within("metadata", "name")
     check_frame(found, *judged, namespace)
-    check_supporting(found, kind)
+    RULES[judged](found, policy)
     if (kind, name.text) in names:
         name.refuse(f"must stand only once among the supporting {kind}s")
     names.add((kind, name.text))

@@ -1,6 +1,6 @@
-"""The rules of a batch/v1 Job beyond its structure: what the API server refuses (so that it is told at submit), and what the fleet needs.
+"""The rules of Jobs and CronJobs beyond their structure: what the API server refuses, told at submit, and what the fleet needs.
 
-Source: `ValidateJobSpec` in kubernetes/pkg/apis/batch/validation.
+Source: `ValidateJobSpec` and `validateCronJobSpec` in kubernetes/pkg/apis/batch/validation.
 """
 
 from __future__ import annotations
@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from shared.policy.fields import Field
-from shared.policy.metadata import LABEL_RULE, check_annotations, check_labels, is_dns_label
-from shared.policy.pods import check_pod
+from shared.policy.metadata import LABEL_RULE, check_marks, check_name, is_dns_label, is_dns_subdomain
+from shared.policy.pods import check_pod_template
 from shared.policy.resources import Demand, check_caps, pod_demand, pods_at_once
-from shared.policy.security import check_pod_security
 from shared.policy.settings import Policy
 
 MAX_INDEXES: Final = 100_000
@@ -26,25 +25,19 @@ _NOT_NEGATIVE: Final = (
     "parallelism",
     "ttlSecondsAfterFinished",
 )
-_SET_BY_THE_JOB_CONTROLLER: Final = ("controller-uid", "job-name")
 _JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
+_MACROS: Final = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly", "@every")
+_LONGEST_CRON_JOB_NAME: Final = 52
+"""The controller appends eleven characters for each Job, whose name is a label value of its pods."""
+_CRON_JOB_NAME_RULE: Final = (
+    f"must be a DNS subdomain of at most {_LONGEST_CRON_JOB_NAME} characters: parts of a-z, 0-9 and '-' between dots (RFC 1123)"
+)
 
 
-def check_job(job: Field, policy: Policy) -> None:
+def check_job(job: Field, policy: Policy) -> Demand:
     """Check a Job, wherever it goes."""
-    _check_name(job["metadata"])
-    check_job_spec(job, policy)
-
-
-def check_job_spec(job: Field, policy: Policy) -> None:
-    """Check what a Job, or the template of one, would run."""
-    spec, template = job["spec"], job.within("spec", "template")
-    if not isinstance(spec.value, dict):
-        spec.refuse("is required in Job")
-    _check_spec(spec)
-    _check_template(template)
-    check_pod(template["spec"], policy)
-    check_pod_security(template, policy)
+    check_name(job["metadata"], is_dns_label, LABEL_RULE)
+    return _check_job_of(job, policy)
 
 
 def check_queued_job(job: Field) -> None:
@@ -56,30 +49,34 @@ def check_queued_job(job: Field) -> None:
         spec["managedBy"].refuse(f"must be {_JOB_CONTROLLER} or left out: with another controller the fleet can't see the end")
 
 
-def job_demand(job: Field, policy: Policy) -> Demand:
-    """What a Job holds at once, with a refusal where that is more than the policy allows."""
-    pod, spec = job.within("spec", "template", "spec"), job["spec"]
-    demand, pods = pod_demand(pod, policy), pods_at_once(job)
-    check_caps(pod, spec["parallelism"], demand, pods, policy)
-    return demand.times(pods)
+def check_cron_job(cron: Field, policy: Policy) -> Demand:
+    """Check a CronJob. It holds what one of its Jobs holds, suspended or not: `concurrencyPolicy` and run times say how many overlap."""
+    check_name(cron["metadata"], _is_cron_job_name, _CRON_JOB_NAME_RULE)
+    spec, template = cron["spec"], cron.within("spec", "jobTemplate")
+    schedule = spec["schedule"].text.split()
+    if spec["schedule"].given and not (len(schedule) == 5 or (schedule and schedule[0] in _MACROS)):
+        spec["schedule"].refuse(
+            f"must be five fields (minute, hour, day of the month, month, day of the week) or one of {', '.join(_MACROS)}"
+        )
+    for name in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
+        if (spec[name].integer or 0) < 0:
+            spec[name].refuse("must not be negative")
+    check_marks(template["metadata"])
+    return _check_job_of(template, policy)
 
 
-def check_pod_labels(labels: Field) -> None:
-    """Check labels that a Job's pods will carry."""
-    check_labels(labels)
-    for key, value in labels.items():
-        if key.startswith("batch.kubernetes.io/") or key in _SET_BY_THE_JOB_CONTROLLER:
-            value.refuse("must be left out: the Job controller sets this label")
+def _is_cron_job_name(name: str) -> bool:
+    return len(name) <= _LONGEST_CRON_JOB_NAME and is_dns_subdomain(name)
 
 
-def _check_name(metadata: Field) -> None:
-    name = metadata["name"]
-    if metadata["generateName"].value is not None:
-        metadata["generateName"].refuse("must be left out: give a name, and the fleet makes one of it that nothing else on the cluster has")
-    if name.value in (None, ""):
-        name.refuse("is required")
-    elif not is_dns_label(name.text):
-        name.refuse(LABEL_RULE)
+def _check_job_of(job: Field, policy: Policy) -> Demand:
+    """Check what a Job, or the template of one, would run."""
+    spec, template = job["spec"], job.within("spec", "template")
+    if not isinstance(spec.value, dict):
+        spec.refuse("is required in Job")
+    _check_spec(spec)
+    check_pod_template(template, policy)
+    return check_caps(template["spec"], spec["parallelism"], pod_demand(template["spec"], policy), pods_at_once(job), policy)
 
 
 def _check_spec(spec: Field) -> None:
@@ -119,11 +116,3 @@ def _check_failure_policy(spec: Field) -> None:
                 restart.refuse(f"must be Never with {name}")
     if spec["podFailurePolicy"].given and spec["podReplacementPolicy"].value not in (None, "Failed"):
         spec["podReplacementPolicy"].refuse("must be Failed with podFailurePolicy")
-
-
-def _check_template(template: Field) -> None:
-    check_pod_labels(template.within("metadata", "labels"))
-    check_annotations(template.within("metadata", "annotations"))
-    deadline = template.within("spec", "activeDeadlineSeconds")
-    if deadline.integer is not None and deadline.integer < 1:
-        deadline.refuse("must be at least 1")

@@ -1,4 +1,4 @@
-"""The kinds of objects that may be applied directly, each with its rules."""
+"""The kinds that admission has rules for, each with its rules: whatever way an object comes in, it is judged by these."""
 
 from __future__ import annotations
 
@@ -6,32 +6,23 @@ from collections.abc import Callable
 from typing import Final
 
 from shared.policy.fields import Field
-from shared.policy.jobs import check_job, job_demand
+from shared.policy.jobs import check_cron_job, check_job
 from shared.policy.resources import Demand
 from shared.policy.settings import Policy
-from shared.policy.supporting import check_supporting
+from shared.policy.supporting import check_config_map, check_service
+from shared.policy.train_jobs import check_train_job
+from shared.policy.workloads import check_bare_pod, check_daemon_set, check_deployment, check_stateful_set
 
-Rules = Callable[[Field, Policy], Demand]
-"""Refuses what is wrong with an object whose structure and metadata are looked at already; returns what it would hold at once."""
-
-
-def _job(job: Field, policy: Policy) -> Demand:
-    check_job(job, policy)
-    return job_demand(job, policy)
-
-
-def _service(service: Field, _: Policy) -> Demand:
-    check_supporting(service, "Service")
-    return Demand()
-
-
-def _config_map(config: Field, _: Policy) -> Demand:
-    check_supporting(config, "ConfigMap")
-    return Demand()
-
-
-RULES: Final[dict[tuple[str, str], Rules]] = {
-    ("batch/v1", "Job"): _job,
-    ("v1", "Service"): _service,
-    ("v1", "ConfigMap"): _config_map,
+RULES: Final[dict[tuple[str, str], Callable[[Field, Policy], Demand]]] = {
+    ("batch/v1", "Job"): check_job,
+    ("batch/v1", "CronJob"): check_cron_job,
+    ("apps/v1", "Deployment"): check_deployment,
+    ("apps/v1", "StatefulSet"): check_stateful_set,
+    ("apps/v1", "DaemonSet"): check_daemon_set,
+    ("v1", "Service"): check_service,
+    ("v1", "ConfigMap"): check_config_map,
+    ("v1", "Pod"): check_bare_pod,
+    ("trainer.kubeflow.org/v1alpha1", "TrainJob"): check_train_job,
 }
+"""By apiVersion and kind. Each refuses what is wrong with an object whose structure and metadata were looked at already, and returns what
+it would hold of the cluster at once."""

@@ -6,6 +6,7 @@ Sources: apimachinery `util/validation` (DNS-1123, DNS-1035) and `api/validation
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 from shared.clusters.label_grammar import KEY_RULE, VALUE_RULE, is_label_value
@@ -52,11 +53,29 @@ def check_metadata(metadata: Field, *, namespace: str | None) -> None:
     found = metadata["namespace"]
     if found.given and namespace is not None and found.value != namespace:
         found.refuse(f"must be '{namespace}', the namespace of the submission, or be left out")
+    check_marks(metadata)
+
+
+def check_marks(metadata: Field) -> None:
+    """Check labels and annotations, and that nothing is said that only a cluster sets. Of a template, its objects get all of that."""
     for name in _SET_BY_THE_CLUSTER:
         if metadata[name].value not in (None, "", [], {}):
             metadata[name].refuse("must be left out: only the cluster and its controllers set it")
     check_labels(metadata["labels"])
     check_annotations(metadata["annotations"])
+
+
+def check_name(metadata: Field, is_good: Callable[[str], bool], rule: str) -> None:
+    """Check that an object has a name, by the grammar of its kind."""
+    name = metadata["name"]
+    if metadata["generateName"].value is not None:
+        metadata["generateName"].refuse(
+            "must be left out: give a name, by which the object is known; for a job of the queue the fleet makes one that nothing else has"
+        )
+    if name.value in (None, ""):
+        name.refuse("is required")
+    elif not is_good(name.text):
+        name.refuse(rule)
 
 
 def check_labels(labels: Field) -> None:

@@ -6,7 +6,7 @@ sum over a pod: https://kubernetes.io/docs/concepts/workloads/pods/sidecar-conta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
@@ -57,15 +57,15 @@ def pod_demand(pod: Field, policy: Policy) -> Demand:
     """Return what one pod holds at its peak: all containers beside the sidecars, or an init container beside the sidecars before it."""
     sidecars, peak = Demand(), Demand()
     for container in pod["initContainers"].elements():
-        wanted = _demand(container["resources"], policy)
+        wanted = demand_of(container["resources"], policy)
         if container["restartPolicy"].value == "Always":
             sidecars = sidecars.plus(wanted)
         else:
             peak = peak.at_least(sidecars.plus(wanted))
     steady = sidecars
     for container in pod["containers"].elements():
-        steady = steady.plus(_demand(container["resources"], policy))
-    return peak.at_least(steady).at_least(_demand(pod["resources"], policy))
+        steady = steady.plus(demand_of(container["resources"], policy))
+    return peak.at_least(steady).at_least(demand_of(pod["resources"], policy))
 
 
 def check_requests(resources: Field) -> None:
@@ -91,8 +91,8 @@ def _check_pair(name: str, request: Field, limit: Field) -> None:
         request.refuse(f"must equal the limit, {format_quantity(most)}: devices and huge pages can't be shared")
 
 
-def check_caps(pod: Field, times: Field, demand: Demand, pods: int, policy: Policy) -> None:
-    """Refuse what would hold more than the policy allows, with the figures: one pod at its place, many at that of their number."""
+def check_caps(pod: Field, times: Field, demand: Demand, pods: int, policy: Policy, *, noun: str = "job") -> Demand:
+    """Return what so many pods hold. What is more than the policy allows is refused: one pod at its place, many at that of their number."""
     total = demand.times(pods)
     for what, one, all_pods, cap, shown, key in (
         ("CPU cores", demand.cpu, total.cpu, policy.max_cpu, format_quantity, "max_cpu"),
@@ -100,17 +100,20 @@ def check_caps(pod: Field, times: Field, demand: Demand, pods: int, policy: Poli
         ("GPUs", demand.gpus, total.gpus, Decimal(policy.max_gpus), format_quantity, "max_gpus"),
     ):
         if one > cap:
-            pod.refuse(f"must ask for at most {shown(cap)} {what} in one job: one pod asks for {shown(one)}; {setting(key)} is the limit")
+            pod.refuse(
+                f"must ask for at most {shown(cap)} {what} in one {noun}: one pod asks for {shown(one)}; {setting(key)} is the limit"
+            )
         elif all_pods > cap:
             times.refuse(
-                f"must keep the job at or below {shown(cap)} {what}: {pods} pods at once with {shown(one)} each are {shown(all_pods)}; "
+                f"must keep the {noun} at or below {shown(cap)} {what}: {pods} pods at once with {shown(one)} each are {shown(all_pods)}; "
                 f"{setting(key)} is the limit"
             )
+    return total
 
 
-def asks_for(pod: Field, resource: str) -> bool:
-    """Whether any container asks for some of a resource."""
-    return any(_amount(container["resources"][side][resource]) > 0 for container in containers(pod) for side in ("limits", "requests"))
+def asks_for(requirements: Iterable[Field], resource: str) -> bool:
+    """Whether any of some containers, by its requests and limits, asks for some of a resource."""
+    return any(_amount(one[side][resource]) > 0 for one in requirements for side in ("limits", "requests"))
 
 
 def _check_amount(name: str, field: Field) -> None:
@@ -128,7 +131,8 @@ def _shareable(name: str) -> bool:
     return name in _NATIVE or ("kubernetes.io/" in name and not name.startswith(("hugepages-", "deviceclass.resource.")))
 
 
-def _demand(resources: Field, policy: Policy) -> Demand:
+def demand_of(resources: Field, policy: Policy) -> Demand:
+    """Return what one container, by its requests and limits, holds: the limit of each resource, or else the request."""
     limits, requests = resources["limits"], resources["requests"]
 
     def amount(name: str) -> Decimal:

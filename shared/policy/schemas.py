@@ -18,9 +18,12 @@ from typing import Any, Final
 
 from shared.clusters.quantities import QuantityError, parse_quantity
 from shared.policy.fields import Field
+from shared.policy.train_job_schema import DEFINITIONS, TRAIN_JOB
 
 KUBERNETES_VERSION: Final = "1.36.0"
 """Whose fields are known. Newer than the clusters by a little: what a cluster doesn't know yet, it tells at the dry run or when applied."""
+
+_DEFINED_HERE: Final = {("trainer.kubeflow.org/v1alpha1", "TrainJob"): TRAIN_JOB}
 
 Check = Callable[[Field], None]
 
@@ -45,6 +48,8 @@ def check_structure(manifest: Field, *, api_version: str, kind: str) -> None:
 
 @cache
 def _object_check(api_version: str, kind: str) -> Check:
+    if (api_version, kind) in _DEFINED_HERE:
+        return _compiled(_DEFINED_HERE[api_version, kind], kind)
     group, _, version = api_version.rpartition("/")
     name = "-".join(part for part in (kind.lower(), group.partition(".")[0], version) if part)
     schema = json.loads((_directory() / f"{name}.json").read_text())
@@ -72,7 +77,7 @@ def _definition(name: str) -> Check:
         return _quantity
     if name == _INT_OR_STRING:
         return _typed(["string", "integer", "null"], "int32")
-    return _compiled(_definitions()[name], name.rpartition(".")[2])
+    return _compiled(DEFINITIONS[name] if name in DEFINITIONS else _definitions()[name], name.rpartition(".")[2])
 
 
 def _compiled(schema: dict[str, Any], title: str) -> Check:

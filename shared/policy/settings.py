@@ -13,7 +13,17 @@ from shared.clusters.trees import MAX_DEPTH
 
 RULED_MAIN_KINDS: Final = (("batch/v1", "Job"),)
 RULED_SUPPORTING_KINDS: Final = (("v1", "Service"), ("v1", "ConfigMap"))
-RULED_MANIFEST_KINDS: Final = (("batch/v1", "Job"), ("v1", "Service"), ("v1", "ConfigMap"))
+RULED_MANIFEST_KINDS: Final = (
+    ("batch/v1", "Job"),
+    ("batch/v1", "CronJob"),
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "StatefulSet"),
+    ("apps/v1", "DaemonSet"),
+    ("v1", "Service"),
+    ("v1", "ConfigMap"),
+    ("v1", "Pod"),
+    ("trainer.kubeflow.org/v1alpha1", "TrainJob"),
+)
 """The kinds that admission has rules for. A policy may allow fewer, never others: an object without rules would be a way around them."""
 
 

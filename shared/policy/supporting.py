@@ -1,14 +1,15 @@
-"""Objects beside the Job: Services inside the cluster, and ConfigMaps."""
+"""Objects that run nothing: Services inside the cluster, and ConfigMaps."""
 
 from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Callable
 from typing import Final
 
 from shared.policy.fields import Field
-from shared.policy.metadata import SERVICE_RULE, SUBDOMAIN_RULE, check_labels, is_dns_subdomain, is_service_name
+from shared.policy.metadata import SERVICE_RULE, SUBDOMAIN_RULE, check_labels, check_name, is_dns_subdomain, is_service_name
+from shared.policy.resources import Demand
+from shared.policy.settings import Policy
 
 _OUTWARD: Final = (
     "allocateLoadBalancerNodePorts",
@@ -25,18 +26,9 @@ _MAX_DATA_BYTES: Final = 1024 * 1024
 """`MaxSecretSize` of Kubernetes, which bounds a ConfigMap's data too."""
 
 
-def check_supporting(found: Field, kind: str) -> None:
-    """Check a supporting object whose kind is allowed."""
-    name = found.within("metadata", "name")
-    good, rule = (is_service_name, SERVICE_RULE) if kind == "Service" else (is_dns_subdomain, SUBDOMAIN_RULE)
-    if name.value in (None, ""):
-        name.refuse("is required in metadata")
-    elif not good(name.text):
-        name.refuse(rule)
-    _CHECKS[kind](found)
-
-
-def _check_service(service: Field) -> None:
+def check_service(service: Field, _: Policy) -> Demand:
+    """Check a Service, which is only reached from inside the cluster."""
+    check_name(service["metadata"], is_service_name, SERVICE_RULE)
     spec = service["spec"]
     if spec["type"].value not in (None, "", "ClusterIP"):
         spec["type"].refuse("must be ClusterIP: a Service that is reached from outside the cluster is not permitted")
@@ -49,9 +41,12 @@ def _check_service(service: Field) -> None:
     if not any(True for _ in spec["ports"].elements()) and spec["clusterIP"].value != "None":
         spec["ports"].refuse('must hold at least one port, unless the Service is headless (clusterIP: "None")')
     check_labels(spec["selector"])
+    return Demand()
 
 
-def _check_config_map(config: Field) -> None:
+def check_config_map(config: Field, _: Policy) -> Demand:
+    """Check a ConfigMap."""
+    check_name(config["metadata"], is_dns_subdomain, SUBDOMAIN_RULE)
     size = 0
     for part in ("data", "binaryData"):
         for key, value in config[part].items():
@@ -62,6 +57,7 @@ def _check_config_map(config: Field) -> None:
             size += len(value.text.encode()) if part == "data" else len(value.text) * 3 // 4
     if size > _MAX_DATA_BYTES:
         config.refuse(f"must hold at most {_MAX_DATA_BYTES} bytes of data, and holds {size}")
+    return Demand()
 
 
 def _check_binary(value: Field, *, also: Field) -> None:
@@ -71,6 +67,3 @@ def _check_binary(value: Field, *, also: Field) -> None:
         b64decode(value.text, validate=True)
     except ValueError:
         value.refuse("must be base64")
-
-
-_CHECKS: Final[dict[str, Callable[[Field], None]]] = {"Service": _check_service, "ConfigMap": _check_config_map}

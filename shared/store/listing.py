@@ -1,6 +1,6 @@
 """Lists of jobs, newest first: what a page costs depends on its filters and its length, never on how many jobs there are.
 
-A list is a merge of partitions of an index: one for each region and state, or one for each namespace and state. Every partition is asked
+A list is a merge of partitions of an index: one for each region and state, or for each namespace and state. Every partition is asked
 once for what stands right after the cursor; the newest of all answers are the page. The indexes hold keys only, so the heads come from the
 table, by one batch read for each hundred.
 
@@ -29,10 +29,10 @@ _BEFORE_ALL = "99999999"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Filters:
-    """Which jobs a list holds; None or empty means all."""
+    """Which jobs a list holds. None means all regions or namespaces, no states mean all; of no namespaces there are no jobs."""
 
     region: str | None = None
-    namespace: str | None = None
+    namespaces: frozenset[str] | None = None
     states: frozenset[State] = field(default_factory=frozenset)
 
     @property
@@ -44,11 +44,12 @@ class Filters:
         """Whether a job, as it stands now, belongs to the list."""
         if self.states and head.state not in self.states:
             return False
-        return self.region in (None, head.region) and self.namespace in (None, head.namespace)
+        return self.region in (None, head.region) and (self.namespaces is None or head.namespace in self.namespaces)
 
     def identity(self) -> dict[str, object]:
         """What a cursor is bound to."""
-        return {"list": "jobs", "region": self.region, "namespace": self.namespace, "states": sorted(self.states)}
+        namespaces = sorted(self.namespaces) if self.namespaces is not None else None
+        return {"list": "jobs", "region": self.region, "namespaces": namespaces, "states": sorted(self.states)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,13 +78,13 @@ class Listing:
     async def page(self, filters: Filters, *, limit: int = 100, cursor: str | None = None) -> Page:
         """One page of at most `limit` jobs. Raises InvalidError for a bad cursor, ValueError for a limit outside 1 to 1000.
 
-        Requests: one query a partition (states x regions, or states of a namespace), and a batch read for each hundred jobs; up to five
-        times that where both a region and a namespace are asked for, since then one of them is looked at only after reading.
+        Requests: one query a partition (states x regions, or states x namespaces), and a batch read for each hundred jobs; up to five
+        times that where both a region and namespaces are asked for, since then one of them is looked at only after reading.
         """
         if not 1 <= limit <= MAX_LIMIT:
             raise ValueError(f"limit {limit} is not from 1 to {MAX_LIMIT}")
         position: str | None = cursors.decode(cursor, filters.identity()) if cursor is not None else None
-        filtered_late = filters.region is not None and filters.namespace is not None
+        filtered_late = filters.region is not None and filters.namespaces is not None
         heads: list[Head] = []
         for _ in range(_ROUNDS if filtered_late else 1):
             found, more = await self._candidates(filters, limit, position)
@@ -110,11 +111,10 @@ class Listing:
         return cursors.encode(position, filters.identity())
 
     def _partitions(self, filters: Filters) -> list[_Partition]:
-        if filters.namespace is not None:
+        if filters.namespaces is not None:
             return [
-                _Partition(
-                    index=keys.NAMESPACE_INDEX, attribute="namespace_pk", value=keys.namespace_partition(filters.namespace, state.value)
-                )
+                _Partition(index=keys.NAMESPACE_INDEX, attribute="namespace_pk", value=keys.namespace_partition(namespace, state.value))
+                for namespace in sorted(filters.namespaces)
                 for state in filters.wanted
             ]
         regions = self._regions if filters.region is None else (filters.region,)

@@ -159,14 +159,8 @@ class Table:
             async with self._room:
                 await self._send_all(actions(tries))
 
-        retrying = tenacity.AsyncRetrying(
-            retry=tenacity.retry_if_exception_type(_BusyError),
-            wait=tenacity.wait_random_exponential(multiplier=0.02, max=2.0),
-            stop=tenacity.stop_after_attempt(12),
-            reraise=True,
-        )
         try:
-            await again(write, retrying)
+            await again(write, _while_busy)
         except _BusyError as busy:
             raise UnavailableError(str(busy)) from busy
 
@@ -194,6 +188,15 @@ class Table:
         if self._meter is not None:
             self._meter(operation, _units(answer.get("ConsumedCapacity")))
         return answer
+
+
+def _while_busy() -> tenacity.AsyncRetrying:
+    return tenacity.AsyncRetrying(
+        retry=tenacity.retry_if_exception_type(_BusyError),
+        wait=tenacity.wait_random_exponential(multiplier=0.02, max=2.0),
+        stop=tenacity.stop_after_attempt(12),
+        reraise=True,
+    )
 
 
 def _translate(error: ClientError) -> FleetError:

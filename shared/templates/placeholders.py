@@ -46,12 +46,13 @@ class Filled:
     """A manifest as far as it could be filled.
 
     `open` are the JSON pointers of what is undecided, since a value is missing or wrong: those strings stand as they were, and an object
-    with such a key is undecided as a whole.
+    with such a key is undecided as a whole. `texts` are the places where a number or a boolean stands alone, and how JSON writes it.
     """
 
     manifest: Any
     problems: tuple[Problem, ...]
-    open: tuple[str, ...]
+    open: frozenset[str]
+    texts: Mapping[str, str]
 
 
 def places(manifest: Any) -> Iterator[Place]:
@@ -83,7 +84,7 @@ def fill(
         raise TooLargeError("the manifest, filled with its parameters,", size, limit, pointer=values_pointer)
     filling = _Filling(values, pointer, values_pointer)
     filled = filling.node(manifest, None)
-    return Filled(manifest=filled, problems=tuple(filling.problems.values()), open=tuple(dict.fromkeys(filling.open)))
+    return Filled(manifest=filled, problems=tuple(filling.problems.values()), open=frozenset(filling.open), texts=filling.texts)
 
 
 def text_for(value: Any) -> str | None:
@@ -120,7 +121,8 @@ class _Filling:
     base: str
     values_pointer: str
     problems: dict[str, Problem] = field(default_factory=dict)
-    open: list[str] = field(default_factory=list)
+    open: set[str] = field(default_factory=set)
+    texts: dict[str, str] = field(default_factory=dict)
 
     def node(self, found: Any, path: Path) -> Any:
         if isinstance(found, str):
@@ -138,7 +140,10 @@ class _Filling:
         if whole[1] not in self.values:
             self._leave(path)
             return text
-        return copy.deepcopy(self.values[whole[1]])
+        value = self.values[whole[1]]
+        if isinstance(value, bool | int | float):
+            self.texts[self._at(path)] = json.dumps(value)
+        return copy.deepcopy(value)
 
     def _object(self, found: dict[str, Any], path: Path) -> dict[str, Any]:
         made: dict[str, Any] = {}
@@ -176,7 +181,7 @@ class _Filling:
         self.problems.setdefault(pointer, Problem(pointer=pointer, value=self.values[name], rule=rule))
 
     def _leave(self, path: Path) -> None:
-        self.open.append(self._at(path))
+        self.open.add(self._at(path))
 
     def _at(self, path: Path) -> str:
         return self.base + text_of(path)

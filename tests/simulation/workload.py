@@ -14,9 +14,6 @@ from shared.jobs.submission import JobRequest
 
 SPOT_TYPE = "g5.xlarge"
 NAMESPACE = DEFAULT_NAMESPACE
-_FAILING = {"flaky", "doomed"}
-"""Kinds that leave an object of a failed execution behind. A Service would then have two owners, and a simulated cluster never ends the
-deletion of the second one in the foreground; a real one lets go of the owner that waits (garbagecollector.go, attemptToDeleteItem)."""
 _STEER = "simulation.gpufleet.io/"
 
 
@@ -57,7 +54,7 @@ def draw(chance: random.Random, number: int, regions: tuple[str, ...], until: fl
     steering = {"duration": f"{duration:.2f}", **kind.steering}
     request = {
         "manifest": _manifest(f"job-{number}", steering, kind.spec),
-        "supporting": [_service(f"rendezvous-{number}")] if chance.random() < 0.2 and name not in _FAILING else [],
+        "supporting": [_service(f"rendezvous-{number}")] if chance.random() < 0.2 else [],
         "target_region": chance.choice((*regions, "any")),
         "priority": chance.choice((0, 0, 50, 100)),
         **kind.options,

@@ -73,6 +73,7 @@ def test_every_type_that_the_page_names_is_the_one_that_is_read():
             '{"main_kinds": [["v1", "Pod"]]}',
             '/main_kinds/0: must be a pair of apiVersion and kind that admission has rules for: ["batch/v1", "Job"]',
         ),
+        ('{"manifest_kinds": [["v1", "Pod"], ["v1", "Secret"]]}', "/manifest_kinds/1: must be a pair of apiVersion and kind"),
         ("{", '/: "{": must be JSON'),
         ("", "/: must hold one object, and holds 0"),
         ('{"max_gpus": 1, "max_gpus": 2}', "key must stand only once"),

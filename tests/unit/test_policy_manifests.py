@@ -9,7 +9,7 @@ import pytest
 
 from shared.errors import ForbiddenError, InvalidError, Problem, TooLargeError
 from shared.policy import Admission, Policy, check
-from shared.policy.manifests import MAX_MANIFESTS, check_manifest, check_manifests
+from shared.policy.manifests import Verdict, check_manifest, check_parts, judge_parts
 from shared.policy.resources import Demand
 from tests.unit.policy_examples import GIB, a_config_map, a_job, a_service, changed, main_of, pod_of
 
@@ -17,7 +17,11 @@ TWO = Policy(allowed_namespaces=("gco-jobs", "team-vision"))
 
 
 def manifest_admissions(*manifests: Any, namespace: str | None = None, policy: Policy | None = None) -> list[Admission]:
-    return check_manifests(manifests, namespace=namespace, policy=policy or Policy())
+    return check_parts(parts(*manifests), namespace=namespace, policy=policy or Policy())
+
+
+def parts(*manifests: Any) -> list[tuple[str, Any]]:
+    return [(f"/manifests/{index}", manifest) for index, manifest in enumerate(manifests)]
 
 
 def refused(*manifests: Any, **options: Any) -> tuple[Problem, ...]:
@@ -108,13 +112,6 @@ def test_all_problems_of_all_manifests_come_at_once() -> None:
     assert pod_of(bad)["hostNetwork"]
 
 
-@pytest.mark.parametrize("count", [0, MAX_MANIFESTS + 1])
-def test_a_request_holds_one_to_a_thousand_manifests(count: int) -> None:
-    [problem] = refused(*[a_job()] * count)
-
-    assert (problem.pointer, problem.rule) == ("/manifests", f"must hold 1 to 1000 manifests, and holds {count}")
-
-
 def test_one_manifest_is_told_by_its_own_place() -> None:
     assert check_manifest(a_job(), namespace=None, policy=Policy()).name == "train"
     with pytest.raises(InvalidError) as told:
@@ -188,3 +185,24 @@ def test_the_same_name_in_another_namespace_or_of_another_kind_is_another_object
     config["metadata"]["name"] = "train"
 
     assert len(manifest_admissions(a_job(), config, in_namespace("team-vision"), policy=TWO)) == 3
+
+
+def test_each_object_can_be_judged_for_itself() -> None:
+    bad = a_job(parallelism=-1)
+    job, repeated, wrong, other = judge_parts(parts(a_job(), a_job(), bad, a_service()), namespace=None, policy=Policy())
+
+    assert job.admission is not None
+    assert (job.admission.kind, job.problems) == ("Job", ())
+    assert other == Verdict(pointer="/manifests/3", admission=check_manifest(a_service(), namespace=None, policy=Policy()))
+    assert [problem.rule for problem in repeated.problems] == [
+        "must stand only once in a request: there is a Job of this name at /manifests/0"
+    ]
+    assert [problem.pointer for problem in wrong.problems] == ["/manifests/2/spec/parallelism"]
+
+
+def test_a_namespace_that_is_not_allowed_and_a_size_are_told_of_each_object() -> None:
+    large = changed("/spec/template/spec/containers/0/env/0/value", "x" * 1_500_000)
+    forbidden, too_large = judge_parts(parts(in_namespace("kube-system"), large), namespace=None, policy=Policy())
+
+    assert [problem.pointer for problem in forbidden.problems] == ["/manifests/0/metadata/namespace"]
+    assert [problem.pointer for problem in too_large.problems] == ["/manifests/1"]

@@ -14,7 +14,18 @@ from referencing import Registry, Resource
 from shared.errors import InvalidError
 from shared.policy import schemas
 from shared.policy.fields import Field, Report
-from tests.unit.policy_examples import a_config_map, a_job, a_service, changed, problems
+from tests.unit.policy_examples import (
+    a_config_map,
+    a_cron_job,
+    a_job,
+    a_pod,
+    a_service,
+    a_train_job,
+    a_workload,
+    changed,
+    direct_problems,
+    problems,
+)
 
 LIMITS = "/spec/template/spec/containers/0/resources/limits"
 
@@ -133,6 +144,11 @@ JUDGES = {
     "Job": generic("job-batch-v1"),
     "Service": generic("service-v1"),
     "ConfigMap": generic("configmap-v1"),
+    "CronJob": generic("cronjob-batch-v1"),
+    "Deployment": generic("deployment-apps-v1"),
+    "StatefulSet": generic("statefulset-apps-v1"),
+    "DaemonSet": generic("daemonset-apps-v1"),
+    "Pod": generic("pod-v1"),
 }
 RICH_JOB = changed(
     "/spec/template/spec/affinity",
@@ -179,9 +195,14 @@ def mutated(value: Any, seed: int) -> Any:
 
 
 GOOD = [RICH_JOB, a_job(gpus=1), a_service(ports=[{"port": 80, "targetPort": "http"}]), a_config_map(a="b")]
+DIRECT = [
+    a_cron_job(gpus=1),
+    *(a_workload(kind, gpus=1) for kind in ("Deployment", "StatefulSet", "DaemonSet")),
+    a_pod(gpus=1),
+]
 
 
-@given(st.sampled_from(GOOD), st.integers())
+@given(st.sampled_from([*GOOD, *DIRECT]), st.integers())
 def test_our_verdict_on_structure_is_the_generic_validators(base: dict[str, Any], seed: int) -> None:
     value = mutated(base, seed)
     expected = {"".join(f"/{step}" for step in error.absolute_path) for error in JUDGES[base["kind"]].iter_errors(value)}
@@ -203,3 +224,10 @@ def test_whatever_is_changed_in_good_objects_is_judged_and_never_crashes(job: An
     for seed in seeds:
         job, beside = mutated(job, seed), mutated(beside, seed)
     problems(job, beside)
+
+
+@given(st.sampled_from([*GOOD, *DIRECT, a_train_job(gpus=1, nodes=2)]), st.lists(st.integers(), min_size=1, max_size=4))
+def test_whatever_is_changed_in_objects_that_are_applied_directly_is_judged_and_never_crashes(found: Any, seeds: list[int]) -> None:
+    for seed in seeds:
+        found = mutated(found, seed)
+    direct_problems(found)

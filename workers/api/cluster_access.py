@@ -22,7 +22,7 @@ class ClusterAccess:
 
     def __init__(self, settings: Settings) -> None:
         self._kubeconfig = settings.kubeconfig
-        self._connections: dict[str, KubernetesApi] = {}
+        self._connections: dict[tuple[str, bool], KubernetesApi] = {}
         self._connecting = asyncio.Lock()
         self._stack = AsyncExitStack()
 
@@ -31,17 +31,18 @@ class ClusterAccess:
         """Whether there is a cluster that this process can reach at all."""
         return self._kubeconfig is not None or "KUBERNETES_SERVICE_HOST" in os.environ
 
-    async def api(self, region: str) -> KubernetesApi:
-        """The API server of a region's cluster. Raises UnavailableError."""
+    async def api(self, region: str, *, streams: bool = False) -> KubernetesApi:
+        """The API server of a region's cluster; for `streams` with a pool of its own, of any size. Raises UnavailableError."""
         if not self.any:
             raise UnavailableError("this process reaches no cluster")
         async with self._connecting:
-            if region not in self._connections:
-                from shared.clusters.client import connect
+            if (region, streams) not in self._connections:
+                from shared.clusters.client import POOL_SIZE, connect
 
-                opened = connect(kubeconfig=self._kubeconfig, context=region if self._kubeconfig else None)
-                self._connections[region] = await self._stack.enter_async_context(opened)
-            return self._connections[region]
+                context = region if self._kubeconfig else None
+                opened = connect(kubeconfig=self._kubeconfig, context=context, pool_size=0 if streams else POOL_SIZE)
+                self._connections[region, streams] = await self._stack.enter_async_context(opened)
+            return self._connections[region, streams]
 
     async def close(self) -> None:
         """Close all connections."""

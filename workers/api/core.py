@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from shared.aws import Aws, connect
@@ -16,7 +16,9 @@ from shared.jobs.submission import Submission
 from shared.policy import Policy
 from shared.policy.gate import Gate
 from shared.queues.dead_letters import DeadLetters
+from shared.secrets import Secrets
 from shared.settings import Settings
+from shared.store.api_keys import ApiKeys
 from shared.store.cluster_reports import ClusterReports
 from shared.store.counters import Counters
 from shared.store.history import History
@@ -25,13 +27,20 @@ from shared.store.listing import Listing
 from shared.store.objects import S3Objects
 from shared.store.rejections import Rejections
 from shared.store.table import Table
+from shared.store.templates import Templates
+from shared.store.totals import Totals
+from shared.store.webhooks import Webhooks
+from shared.webhooks.registration import Registration
+from shared.webhooks.urls import UrlRules
 from workers import assembly, submitting
 from workers.api.cluster_access import ClusterAccess
 from workers.api.dispatch_pass import DispatchPass, Poll
+from workers.api.following import Following
 from workers.api.live_logs import LiveLogs
 
 if TYPE_CHECKING:
     from shared.clusters.api import KubernetesApi
+    from shared.costs.reports import CostReports
 
 
 class LogReader(Protocol):
@@ -47,7 +56,8 @@ class LogReader(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Core:
-    """The services behind the doors. `clusters`, `poll` and `logs` are None in a process that reaches no cluster."""
+    """The services behind the doors. `clusters`, `poll` and `logs` are None in a process that reaches no cluster, `costs` without a worker
+    that measures them."""
 
     settings: Settings
     region: str
@@ -65,9 +75,17 @@ class Core:
     counters: Counters
     reports: ClusterReports
     dead_letters: DeadLetters
+    api_keys: ApiKeys
+    templates: Templates
+    totals: Totals
+    webhooks: Webhooks
+    registration: Registration
+    webhook_urls: UrlRules
     clusters: ClusterAccess | None = None
     poll: Poll | None = None
     logs: LogReader | None = None
+    costs: CostReports | None = None
+    following: Following = field(default_factory=Following)
     look_seconds: float = 1.0
     """How often a follower of logs asks whether its job has ended."""
 
@@ -76,6 +94,12 @@ class Core:
         if self.clusters is None:
             raise NotHereError(f"this process reaches no cluster; an API in {self.region} that does answers this")
         return await self.clusters.api(self.region)
+
+    async def cluster_streams(self) -> KubernetesApi:
+        """The same for streams that stand for long, which then take no connection that others wait for."""
+        if self.clusters is None:
+            return await self.cluster()
+        return await self.clusters.api(self.region, streams=True)
 
 
 async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = None) -> Core:
@@ -86,6 +110,7 @@ async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = 
     parts = await assembly.assemble(settings, aws)
     way_in = submitting.way_in(parts)
     region = settings.control_region if settings.control_region in settings.regions else settings.regions[0]
+    webhooks = Webhooks(parts.table)
     reaches = access if access is not None and access.any else None
     return Core(
         settings=settings,
@@ -104,6 +129,12 @@ async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = 
         counters=way_in.counters,
         reports=way_in.reports,
         dead_letters=DeadLetters(aws.sqs, settings),
+        api_keys=ApiKeys(parts.table),
+        templates=Templates(parts.table, parts.objects),
+        totals=Totals(parts.table),
+        webhooks=webhooks,
+        registration=Registration(webhooks, Secrets(aws.secretsmanager, prefix=settings.table)),
+        webhook_urls=UrlRules(allowed_hosts=settings.webhook_allowed_domains, local=settings.webhook_local),
         clusters=reaches,
         poll=DispatchPass(parts, reaches, region) if reaches else None,
         logs=LiveLogs(reaches, parts.objects) if reaches else None,

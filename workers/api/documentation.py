@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.openapi.docs import get_swagger_ui_html
@@ -16,6 +16,7 @@ from starlette.staticfiles import StaticFiles
 
 _PACKAGE: Final = "fastapi_offline"
 _FILES: Final = "/docs/files"
+_SCHEME: Final = "key"
 
 
 def install(app: FastAPI) -> None:
@@ -39,6 +40,17 @@ def install(app: FastAPI) -> None:
             swagger_css_url=f"{files}/swagger-ui.css",
             swagger_favicon_url=f"{files}/favicon.png",
         )
+
+
+def secured(document: dict[str, Any]) -> dict[str, Any]:
+    """The description with what callers are known by: every operation that can answer 401 takes a key. So the page asks for one."""
+    scheme = {"type": "http", "scheme": "bearer", "description": "An API key: `gpufleet keys create` makes one. None on loopback."}
+    document.setdefault("components", {})["securitySchemes"] = {_SCHEME: scheme}
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            if "401" in operation["responses"]:
+                operation["security"] = [{_SCHEME: []}]
+    return document
 
 
 def _directory() -> Path | None:

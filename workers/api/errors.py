@@ -1,20 +1,24 @@
-"""Errors of the core as HTTP. Every error body is `{"detail": …}`: a text, or, for input that breaks rules, all problems at once.
+"""Errors of the core as HTTP. Every error body is `{"detail": …, "request_id": …}`.
 
-A problem has the shape of FastAPI's own validation errors, so that a client that reads those reads ours, and a JSON pointer besides.
+`detail` is a text or, for input that breaks rules, all problems at once. A problem has the shape of FastAPI's own validation errors, so
+that a client that reads those reads ours, and a JSON pointer besides.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from http import HTTPStatus
-from typing import Any
+from http import HTTPMethod, HTTPStatus
+from typing import Annotated, Any
 
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
+from starlette.types import Scope
 
 from shared.clusters.errors import ApiError
 from shared.clusters.trees import step
@@ -33,17 +37,22 @@ from shared.errors import (
 from shared.jobs.changes import ContestedError
 from shared.jobs.ports import LostError
 from workers.api.bodies import RefusedRequestError
+from workers.api.requests import refusal
 
 log = structlog.get_logger()
 
-_HEADERS = {"/idempotency_key": ("header", "Idempotency-Key")}
+_HEADERS = {"/idempotency_key": ("header", "Idempotency-Key"), "/last_event_id": ("header", "Last-Event-ID")}
 _BUSY = "the fleet is busy or a part of it does not answer; try again"
+
+
+RequestId = Annotated[str, Field(pattern="^[0-9a-f]{32}$", description="As in the header X-Request-ID, and in the log.")]
 
 
 class ErrorBody(BaseModel):
     """Why a request was not served."""
 
     detail: str
+    request_id: RequestId
 
 
 class ValidationProblem(BaseModel):
@@ -61,6 +70,7 @@ class ValidationBody(BaseModel):
     """All rules that an input breaks."""
 
     detail: list[ValidationProblem]
+    request_id: RequestId
 
 
 _ANSWERS: dict[int, tuple[type[BaseModel], str]] = {
@@ -88,58 +98,71 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(FleetError)
     async def _fleet(request: Request, error: FleetError) -> JSONResponse:
-        return _answer(request, error)
+        return answer(request.scope, error)
 
     @app.exception_handler(RefusedRequestError)
-    async def _refused(_: Request, error: RefusedRequestError) -> JSONResponse:
+    async def _refused(request: Request, error: RefusedRequestError) -> JSONResponse:
         query = [_told(problem, ("query",), "value_error") for problem in error.query]
         body = [_told(problem, ("body",), error.kind) for problem in error.body]
-        return _invalid([*query, *map(_from_fastapi, error.fields), *body])
+        return _invalid(request.scope, [*query, *map(_from_fastapi, error.fields), *body])
 
-    @app.exception_handler(HTTPStatus.NOT_FOUND)
-    async def _nowhere(request: Request, _: Exception) -> JSONResponse:
-        return _text(HTTPStatus.NOT_FOUND, f"Not Found: there is nothing at {clean(request.url.path)}")
+    @app.exception_handler(HTTPException)
+    async def _http(request: Request, error: HTTPException) -> JSONResponse:
+        detail, headers = error.detail, dict(error.headers or {})
+        if error.status_code == HTTPStatus.NOT_FOUND and detail == HTTPStatus.NOT_FOUND.phrase:
+            detail = f"Not Found: there is nothing at {clean(request.url.path)}"
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            headers["Allow"] = ", ".join(_allowed(app, request.scope))
+            detail = f"Method Not Allowed: {clean(request.url.path)} takes {headers['Allow']}"
+        return refusal(request.scope, error.status_code, detail, headers=headers)
 
     @app.exception_handler(RequestValidationError)
-    async def _fields(_: Request, error: RequestValidationError) -> JSONResponse:
-        return _invalid(_from_fastapi(one) for one in error.errors())
+    async def _fields(request: Request, error: RequestValidationError) -> JSONResponse:
+        return _invalid(request.scope, (_from_fastapi(one) for one in error.errors()))
 
 
-def _answer(request: Request, error: FleetError) -> JSONResponse:
+def answer(scope: Scope, error: FleetError) -> JSONResponse:
+    """The answer that an error of the core means. Raises it where nobody expected it."""
     match error:
         case InvalidError():
-            place = "body" if request.method in {"POST", "PUT", "PATCH"} else "query"
-            return _invalid(_told(problem, (place,), "value_error") for problem in error.problems)
+            place = "body" if scope["method"] in {"POST", "PUT", "PATCH"} else "query"
+            return _invalid(scope, (_told(problem, (place,), "value_error") for problem in error.problems))
         case TooLargeError():
             told = [_told(problem, ("body",), "too_large") for problem in error.problems]
-            return _invalid([one | {"ctx": {"size": error.size, "limit": error.limit}} for one in told])
+            return _invalid(scope, [one | {"ctx": {"size": error.size, "limit": error.limit}} for one in told])
         case ForbiddenError():
-            return _text(HTTPStatus.FORBIDDEN, str(error))
+            return refusal(scope, HTTPStatus.FORBIDDEN, str(error))
         case NotFoundError():
-            return _text(HTTPStatus.NOT_FOUND, str(error))
+            return refusal(scope, HTTPStatus.NOT_FOUND, str(error))
         case ConflictError():
-            return _text(HTTPStatus.CONFLICT, str(error))
+            return refusal(scope, HTTPStatus.CONFLICT, str(error))
         case NotHereError():
-            return _text(HTTPStatus.SERVICE_UNAVAILABLE, str(error), retry_after=error.retry_after or 60)
+            return _unavailable(scope, str(error), error.retry_after or 60)
         case ApiError():
-            return _text(HTTPStatus.BAD_GATEWAY, str(error))
+            return refusal(scope, HTTPStatus.BAD_GATEWAY, str(error))
         case UnavailableError():
             log.warning("unavailable", error=str(error))
-            return _text(HTTPStatus.SERVICE_UNAVAILABLE, _BUSY, retry_after=error.retry_after)
+            return _unavailable(scope, _BUSY, error.retry_after)
         case ContestedError() | LostError():
             log.warning("contested", error=str(error))
-            return _text(HTTPStatus.SERVICE_UNAVAILABLE, _BUSY)
+            return _unavailable(scope, _BUSY)
         case _:
             raise error
 
 
-def _text(status: HTTPStatus, detail: str, *, retry_after: float | None = None) -> JSONResponse:
-    headers = {"Retry-After": str(math.ceil(retry_after or 1))} if status is HTTPStatus.SERVICE_UNAVAILABLE else None
-    return JSONResponse({"detail": detail}, status_code=status, headers=headers)
+def _unavailable(scope: Scope, detail: str, retry_after: float | None = None) -> JSONResponse:
+    return refusal(scope, HTTPStatus.SERVICE_UNAVAILABLE, detail, headers={"Retry-After": str(math.ceil(retry_after or 1))})
 
 
-def _invalid(problems: Iterable[Mapping[str, Any]]) -> JSONResponse:
-    return JSONResponse({"detail": list(problems)}, status_code=HTTPStatus.UNPROCESSABLE_ENTITY)
+def _invalid(scope: Scope, problems: Iterable[Mapping[str, Any]]) -> JSONResponse:
+    return refusal(scope, HTTPStatus.UNPROCESSABLE_ENTITY, list(problems))
+
+
+def _allowed(app: FastAPI, scope: Scope) -> list[str]:
+    """The methods that a path takes, whichever routes they are in (RFC 9110, section 10.2.1)."""
+    asked = {"type": "http", "path": scope["path"], "root_path": scope.get("root_path", ""), "headers": []}
+    found = [one for one in HTTPMethod if any(route.matches({**asked, "method": one})[0] is Match.FULL for route in app.router.routes)]
+    return sorted({*found, *([HTTPMethod.HEAD] if HTTPMethod.GET in found else [])})
 
 
 def _told(problem: Problem, place: tuple[str, ...], kind: str) -> dict[str, Any]:

@@ -27,6 +27,8 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 def _adapter() -> Mangum:
     """The app over clients that belong to the container's one event loop, in which Mangum runs every request."""
     settings = Settings()
+    if not settings.identity:
+        settings = settings.model_copy(update={"identity": ("iam",)})
     configure(settings.log_level, worker="api")
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)

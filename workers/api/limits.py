@@ -12,8 +12,9 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final
 
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from workers.api.requests import refusal
 
 DISCARDED_BYTES: Final = 64 * 1024 * 1024
 DISCARDING_SECONDS: Final = 10.0
@@ -41,10 +42,10 @@ class BodyLimit:
             await self._discard(receive)
         if body is None:
             detail = f"Request body exceeds maximum size of {self._limit} bytes"
-            answer = JSONResponse({"detail": detail}, status_code=HTTPStatus.REQUEST_ENTITY_TOO_LARGE, headers={"Connection": "close"})
+            answer = refusal(scope, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail, headers={"Connection": "close"})
             await answer(scope, receive, send)
-            return
-        await self._app(scope, _replay(body, receive), send)
+        elif body[-1]["type"] == "http.request":  # a client that left in the middle of its body asks for nothing any more
+            await self._app(scope, _replay(body, receive), send)
 
     async def _discard(self, receive: Receive) -> None:
         """Read on to the end of the body, within the bounds."""

@@ -1,12 +1,15 @@
-"""Every request has an id, made here and told in `X-Request-ID`, and leaves one log line. What nobody expected ends here as a 500.
+"""Every request has an id, made here and told in `X-Request-ID` and in every error's body, and leaves one log line.
 
-An id that a client sends is ignored: whoever reads logs must be able to rely on ours being unique.
+An id that a client sends is ignored: whoever reads logs must be able to rely on ours being unique. What nobody expected ends here as a 500.
 """
 
 from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
 
 import structlog
 from starlette.responses import JSONResponse
@@ -14,7 +17,25 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 log = structlog.get_logger()
 
-HEADER = "X-Request-ID"
+HEADER: Final = "X-Request-ID"
+CLIENT_CLOSED: Final = 499
+"""What the log says of a client that left before its answer began; the number is nginx's."""
+
+
+def request_id(scope: Scope) -> str:
+    """The id of a request: 32 hexadecimal digits."""
+    found: str = scope.setdefault("state", {}).setdefault("request_id", secrets.token_hex(16))
+    return found
+
+
+def refusal(scope: Scope, status: int, detail: Any, *, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """An error as every part of the API answers it: `detail` is a text, or the list of all problems."""
+    return JSONResponse({"detail": detail, "request_id": request_id(scope)}, status_code=status, headers=headers)
+
+
+def tell_header(scope: Scope, name: str, value: str) -> None:
+    """Have the answer carry one more header, whoever makes it."""
+    scope.setdefault("state", {}).setdefault("headers", []).append((name.lower().encode(), value.encode()))
 
 
 class Requests:
@@ -28,26 +49,59 @@ class Requests:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = secrets.token_hex(16)
-        status = 0
-        begun = time.perf_counter()
+        own_id = request_id(scope)
+        tell_header(scope, HEADER, own_id)
+        seen = _Seen()
 
-        async def send_with_id(message: Message) -> None:
-            nonlocal status
+        async def send_and_watch(message: Message) -> None:
             if message["type"] == "http.response.start":
-                status = message["status"]
-                message = {**message, "headers": [*message.get("headers", ()), (HEADER.lower().encode(), request_id.encode())]}
+                seen.status = message["status"]
+                message = {**message, "headers": [*message.get("headers", ()), *scope["state"]["headers"]]}
+            elif message["type"] == "http.response.body":
+                seen.answered = not message.get("more_body", False)
             await send(message)
 
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
+        async def receive_and_watch() -> Message:
+            message = await receive()
+            seen.left = seen.left or (message["type"] == "http.disconnect" and not seen.answered)
+            return message
+
+        with structlog.contextvars.bound_contextvars(request_id=own_id):
             try:
-                await self._app(scope, receive, send_with_id)
+                await self._app(scope, receive_and_watch, send_and_watch)
             except Exception:
-                log.exception("request failed", method=scope["method"], path=scope["path"])
-                if status:
-                    raise
-                answer = JSONResponse({"detail": f"Internal server error (request-id: {request_id})"}, status_code=500)
-                await answer(scope, receive, send_with_id)
+                if not seen.left:
+                    log.exception("request failed", method=scope["method"], path=scope["path"])
+                    if seen.status:
+                        raise
+                    detail = f"Internal server error (request-id: {own_id})"
+                    await refusal(scope, HTTPStatus.INTERNAL_SERVER_ERROR, detail)(scope, receive, send_and_watch)
             finally:
-                elapsed = round((time.perf_counter() - begun) * 1000, 1)
-                log.info("request", method=scope["method"], path=scope["path"], status=int(status), milliseconds=elapsed)
+                _tell(scope, seen)
+
+
+class _Seen:
+    """What was seen of one request, until it was answered or its client left."""
+
+    __slots__ = ("answered", "begun", "left", "status")
+
+    def __init__(self) -> None:
+        self.begun = time.perf_counter()
+        self.status = 0
+        self.answered = False
+        self.left = False
+
+
+def _tell(scope: Scope, seen: _Seen) -> None:
+    caller = scope["state"].get("caller")
+    # An included route stands under its prefix in FastAPI's own context; `route` is what its router was given.
+    route = scope.get("fastapi", {}).get("effective_route_context") or scope.get("route")
+    log.info(
+        "client left" if seen.left else "request",
+        method=scope["method"],
+        path=scope["path"],
+        route=getattr(route, "path_format", None),
+        caller=caller.name if caller is not None else None,
+        status=int(seen.status) or (CLIENT_CLOSED if seen.left else 0),
+        milliseconds=round((time.perf_counter() - seen.begun) * 1000, 1),
+    )

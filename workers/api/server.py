@@ -1,6 +1,6 @@
-"""The API as a server of its own (uvicorn), on the loopback interface.
+"""The API as a server of its own (uvicorn).
 
-Without an identity source everybody who reaches the port may do everything; so the server refuses to listen where others could reach it.
+Without an identity source everybody who reaches the port may do everything; so the server then listens on the loopback interface only.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ipaddress
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import structlog
 import uvicorn
@@ -22,6 +23,8 @@ from shared.settings import Settings
 from workers.api.app import create_app
 from workers.api.cluster_access import ClusterAccess
 from workers.api.core import open_core
+from workers.api.following import Following
+from workers.api.rate_limits import Rates
 
 log = structlog.get_logger()
 
@@ -33,6 +36,8 @@ class ServerSettings(BaseSettings):
 
     host: str = "127.0.0.1"
     port: int = Field(default=8080, ge=0, le=65535)
+    trusted_proxies: str | None = None
+    """Addresses or networks of proxies, separated by commas, whose X-Forwarded-For says who the client is; nobody else's does."""
 
 
 class ExposedError(FleetError):
@@ -41,28 +46,52 @@ class ExposedError(FleetError):
     def __init__(self, host: str) -> None:
         self.host = host
         super().__init__(
-            f"refusing to listen on {host}: without an identity source the API listens on the loopback interface only; "
-            "set GPUFLEET_API_HOST=127.0.0.1, or put the API behind API Gateway (workers.api.lambda_handler)"
+            f"refusing to listen on {host}: without an identity source the API listens on the loopback interface only; set "
+            "GPUFLEET_IDENTITY=keys (gpufleet keys create, on loopback, makes the first), GPUFLEET_API_HOST=127.0.0.1, or put the API "
+            "behind API Gateway (workers.api.lambda_handler)"
         )
+
+
+class NoGatewayError(FleetError):
+    """The only source is one that needs API Gateway, so that nobody could ever call this server."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "GPUFLEET_IDENTITY=iam knows callers by the events of API Gateway, which only workers.api.lambda_handler gets; a server of its "
+            "own needs GPUFLEET_IDENTITY=keys"
+        )
+
+
+def check_identity(settings: Settings, host: str) -> None:
+    """Raise ExposedError or NoGatewayError where a server couldn't tell its callers."""
+    if not settings.identity:
+        check_host(host)
+    elif set(settings.identity) == {"iam"}:
+        raise NoGatewayError
 
 
 def check_host(host: str) -> None:
     """Raise ExposedError unless every address of a host is of the loopback interface."""
-    try:
-        addresses = {str(found[4][0]) for found in socket.getaddrinfo(host or "0.0.0.0", None)}
-    except (OSError, UnicodeError):
-        raise ExposedError(host) from None
-    if not all(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in addresses):
+    if not is_loopback(host):
         raise ExposedError(host)
 
 
+def is_loopback(host: str) -> bool:
+    """Whether every address of a host is of the loopback interface."""
+    try:
+        addresses = {str(found[4][0]) for found in socket.getaddrinfo(host or "0.0.0.0", None)}
+    except (OSError, UnicodeError):
+        return False
+    return all(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in addresses)
+
+
 async def serve(settings: Settings, where: ServerSettings, stop: asyncio.Event) -> None:
-    """Serve until asked to stop. Raises ExposedError, UnavailableError, NotFoundError (a queue is missing)."""
-    check_host(where.host)
+    """Serve until asked to stop. Raises ExposedError, NoGatewayError, UnavailableError, NotFoundError (a queue is missing)."""
+    check_identity(settings, where.host)
     access = ClusterAccess(settings)
     try:
         async with open_core(settings, access=access) as core:
-            app = create_app(core)
+            app = create_app(replace(core, following=Following(stopping=stop)), rates=Rates(settings.rate_limit))
             app.open()
             await _run(app, where, stop, grace=settings.shutdown_seconds)
     finally:
@@ -77,6 +106,8 @@ async def _run(app: FastAPI, where: ServerSettings, stop: asyncio.Event, *, grac
         log_config=None,
         access_log=False,
         lifespan="off",
+        proxy_headers=where.trusted_proxies is not None,
+        forwarded_allow_ips=where.trusted_proxies,
         timeout_graceful_shutdown=max(1, int(grace)),
     )
     server = _Server(config)

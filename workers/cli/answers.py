@@ -10,6 +10,8 @@ from typing import Any
 from workers.cli.failures import CommandError, ExitCode, Fault, shown
 
 _CODES = {
+    HTTPStatus.UNAUTHORIZED: ExitCode.DENIED,
+    HTTPStatus.FORBIDDEN: ExitCode.DENIED,
     HTTPStatus.NOT_FOUND: ExitCode.NOT_FOUND,
     HTTPStatus.CONFLICT: ExitCode.CONFLICT,
     HTTPStatus.TOO_MANY_REQUESTS: ExitCode.UNREACHABLE,
@@ -37,7 +39,10 @@ def error_of(status: int, body: bytes, *, api: str, method: str = "GET") -> Comm
     if status == HTTPStatus.NOT_FOUND and not _names_a_thing(document):
         return no_fleet(api, "it answered 404: no such path")
     faults = _faults(document)
-    return CommandError(_message(status, document, faults), code=code, faults=faults)
+    message = _message(status, document, faults)
+    if status == HTTPStatus.UNAUTHORIZED:
+        message = f"{message} (--key or GPUFLEET_KEY gives one; gpufleet keys create makes one)"
+    return CommandError(message, code=code, faults=faults)
 
 
 def no_fleet(api: str, why: str) -> CommandError:

@@ -7,15 +7,10 @@ with: the Job that it follows, or the first where it stands before that.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any
 
-from shared.clusters.manifests import MAX_TEXT_BYTES, load_documents
-from shared.errors import InvalidError, TooLargeError
-from workers.cli.failures import CommandError, ExitCode, Fault
-
-_CONTENTS: Final[dict[str, Literal["json", "yaml"]]] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
-"""What a file's name says of its text; where it says nothing, the text is looked at."""
+from workers.cli.failures import CommandError
+from workers.cli.files import load_objects, source_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,15 +31,8 @@ class Bundle:
 
 def load_bundles(text: bytes, *, source: str) -> list[Bundle]:
     """The submissions of a text. Raises CommandError that names the place of every fault."""
-    shown = "standard input" if source == "-" else source
-    try:
-        documents = load_documents(text, content=_CONTENTS.get(Path(source).suffix.lower(), "auto"))
-    except InvalidError as invalid:
-        faults = [Fault.of(problem, source=shown) for problem in invalid.problems]
-        raise CommandError(f"{shown}: not a manifest that can be read", code=ExitCode.USAGE, faults=faults) from invalid
-    except TooLargeError as error:
-        raise CommandError.at(shown, None, f"must be at most {MAX_TEXT_BYTES // 2**20} MiB ({MAX_TEXT_BYTES} bytes)") from error
-    return bundled(documents, source=shown)
+    documents = [document for _, document in load_objects(text, source=source)]
+    return bundled(documents, source=source_of(source))
 
 
 def bundled(documents: list[dict[str, Any]], *, source: str) -> list[Bundle]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -19,6 +24,9 @@ _FLEET = "/fleet/v1"
 _SECONDS = httpx.Timeout(30.0, connect=5.0)
 _STREAM_SECONDS = httpx.Timeout(None, connect=5.0)
 """The logs of a job that writes nothing for hours stay open."""
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]{1,4096}=*")
+"""What a bearer token is made of (RFC 6750, section 2.1)."""
+_ALLOW_HTTP = "GPUFLEET_ALLOW_HTTP"
 _LONGEST_ID = 1024
 _LONGEST_HOST = 253
 _LAST_PORT = 65535
@@ -27,10 +35,13 @@ _LAST_PORT = 65535
 class FleetClient:
     """Talks to one API. Raises CommandError: what the API refuses, what can't be asked, and that it can't be reached."""
 
-    def __init__(self, api: str, *, transport: httpx.BaseTransport | None = None) -> None:
+    def __init__(self, api: str, key: str | None = None, *, transport: httpx.BaseTransport | None = None) -> None:
         self._api = api
+        self._answered: str | None = None
         # No proxies from the environment: most APIs that this talks to are on this machine or in this network.
-        self._http = httpx.Client(base_url=_checked(api), timeout=_SECONDS, transport=transport, trust_env=False)
+        self._http = httpx.Client(
+            base_url=_checked(api), headers=_credentials(api, key), timeout=_SECONDS, transport=transport, trust_env=False
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -47,6 +58,10 @@ class FleetClient:
     def jobs(self, **filters: Any) -> Json:
         """One page of jobs, newest first: `jobs`, `count`, `next_cursor`, `partial`."""
         return self._get(f"{_QUEUE}/jobs", filters, jobs=list)
+
+    def policy(self) -> Json:
+        """The policy that the API enforces: `policy`, `cluster_enforcement` by namespace."""
+        return self._get("/api/v1/policy", policy=dict, cluster_enforcement=dict)
 
     def stats(self) -> Json:
         """Counts by region and state."""
@@ -81,6 +96,18 @@ class FleetClient:
             finally:
                 response.close()
 
+    def create_key(self, wanted: Mapping[str, Any]) -> Json:
+        """Make a key; the answer has its text, once."""
+        return self._object(self._send("POST", f"{_FLEET}/keys", json=dict(wanted)), key=str, id=str)
+
+    def keys(self) -> Json:
+        """All keys, without their texts."""
+        return self._get(f"{_FLEET}/keys", keys=list)
+
+    def revoke_key(self, key: str) -> Json:
+        """Revoke a key, by its name or its id."""
+        return self._object(self._send("DELETE", f"{_FLEET}/keys/{_segment('Key', key)}"), id=str)
+
     def rejections(self, **filters: Any) -> Json:
         """One page of rejections, newest first."""
         return self._get(f"{_FLEET}/rejections", filters, rejections=list)
@@ -113,9 +140,17 @@ class FleetClient:
         request = self._request(method, path, **parts)
         with self._reaching():
             response = self._http.send(request)
+        self._answered = response.headers.get("date")
         if not response.is_success:
             raise error_of(response.status_code, response.content, api=self._api, method=method)
         return response
+
+    def asked_at(self) -> datetime:
+        """When the API gave its last answer, by its own clock, to the second; by this machine's where it didn't say."""
+        try:
+            return parsedate_to_datetime(self._answered or "")
+        except ValueError:
+            return datetime.now(UTC)
 
     def _request(self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **parts: Any) -> httpx.Request:
         """The one place where requests are made, and so where what no request can carry is told as the fault of its sender."""
@@ -162,6 +197,26 @@ def _checked(api: str) -> str:
     if not fine:
         raise _no_address(api)
     return api
+
+
+def _credentials(api: str, key: str | None) -> dict[str, str]:
+    """The header of a key. Raises CommandError for what can be none, and where anybody on the way could read it. Never shows it."""
+    if not key:
+        return {}
+    if not _TOKEN.fullmatch(key):
+        raise CommandError("--key: must be one word as `gpufleet keys create` prints it", code=ExitCode.USAGE)
+    url = httpx.URL(api)
+    if url.scheme != "https" and not _is_loopback(url.host) and os.environ.get(_ALLOW_HTTP) != "1":
+        rule = f"must be https where a key is sent, which anybody on the way could read; {_ALLOW_HTTP}=1 allows it in a network you trust"
+        raise CommandError.at("--api", api, rule)
+    return {"Authorization": f"Bearer {key}"}
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")  # RFC 6761, section 6.3
 
 
 def _no_address(api: str) -> CommandError:

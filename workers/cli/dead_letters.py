@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
 
 from workers.cli import output
 from workers.cli.failures import CommandError, ExitCode
-from workers.cli.options import API, Api, AsJson, Limit
+from workers.cli.options import API, Api, AsJson, Key, Limit
 
 app = typer.Typer(help="Messages that no worker could handle.", no_args_is_help=True)
 
 Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue that they belong to, as `dead-letters list` names it.")]
 Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]…", help="Ids of messages.")]
 All = Annotated[bool, typer.Option("--all", help="All dead letters of the queue.")]
+_PAGE = 1000
+"""How many are asked for at once; the API lists no more."""
 _BATCH = 100
 """How many are settled by one request, so that a long work shows how far it is."""
 
@@ -25,13 +28,14 @@ _BATCH = 100
 def list_all(
     queue: Annotated[str | None, typer.Argument(metavar="[QUEUE]", help="List the dead letters of this queue.")] = None,
     api: Api = API,
+    key: Key = None,
     limit: Limit = 100,
     as_json: AsJson = False,
 ) -> None:
     """List the queues and how many dead letters each has, or the dead letters of one."""
     from workers.cli.client import FleetClient
 
-    with FleetClient(api) as client:
+    with FleetClient(api, key) as client:
         answer = client.dead_letters(queue, limit=limit) if queue is not None else client.dead_letter_queues()
     if as_json:
         output.write_json(answer)
@@ -53,11 +57,13 @@ def list_all(
 
 
 @app.command()
-def show(queue: Queue, message_id: Annotated[str, typer.Argument(metavar="ID")], api: Api = API, as_json: AsJson = False) -> None:
+def show(
+    queue: Queue, message_id: Annotated[str, typer.Argument(metavar="ID")], api: Api = API, key: Key = None, as_json: AsJson = False
+) -> None:
     """Show one dead letter with its whole body."""
     from workers.cli.client import FleetClient
 
-    with FleetClient(api) as client:
+    with FleetClient(api, key) as client:
         answer = client.dead_letter(queue, message_id)
     if as_json:
         output.write_json(answer)
@@ -69,31 +75,47 @@ def show(queue: Queue, message_id: Annotated[str, typer.Argument(metavar="ID")],
 
 
 @app.command()
-def redrive(queue: Queue, message_ids: Ids = None, every: All = False, api: Api = API, as_json: AsJson = False) -> None:
+def redrive(queue: Queue, message_ids: Ids = None, every: All = False, api: Api = API, key: Key = None, as_json: AsJson = False) -> None:
     """Send dead letters back to their queue, to be handled once more."""
-    _settle(queue, "redrive", message_ids or [], every=every, api=api, as_json=as_json)
+    _settle(queue, "redrive", message_ids or [], every=every, api=api, key=key, as_json=as_json)
 
 
 @app.command()
-def discard(queue: Queue, message_ids: Ids = None, every: All = False, api: Api = API, as_json: AsJson = False) -> None:
+def discard(queue: Queue, message_ids: Ids = None, every: All = False, api: Api = API, key: Key = None, as_json: AsJson = False) -> None:
     """Delete dead letters for ever."""
-    _settle(queue, "discard", message_ids or [], every=every, api=api, as_json=as_json)
+    _settle(queue, "discard", message_ids or [], every=every, api=api, key=key, as_json=as_json)
 
 
-def _settle(queue: str, verb: str, message_ids: list[str], *, every: bool, api: str, as_json: bool) -> None:
+def _settle(queue: str, verb: str, message_ids: list[str], *, every: bool, api: str, key: str | None, as_json: bool) -> None:
     from workers.cli.client import FleetClient
 
     if every == bool(message_ids):
         raise CommandError("either ids of messages, or --all", code=ExitCode.USAGE)
     settled: list[str] = []
-    with FleetClient(api) as client:
-        chosen = message_ids or [id_of(one) for one in letters(client.dead_letters(queue, limit=1000))]
-        _in_batches(client, queue, verb, chosen, settled)
+    with FleetClient(api, key) as client:
+        if message_ids:
+            _in_batches(client, queue, verb, message_ids, settled)
+        else:
+            _all(client, queue, verb, settled)
     if as_json:
         output.write_json({"queue": queue, verb: settled})
     else:
         done = {"redrive": "sent back to", "discard": "deleted of"}[verb]
         output.write(f"{len(settled)} dead letter{'s' if len(settled) != 1 else ''} {done} {queue}")
+
+
+def _all(client: Any, queue: str, verb: str, settled: list[str]) -> None:
+    """A thousand are listed at once, so again until none is left of those that were there; what is sent back can come again at once."""
+    found = letters(client.dead_letters(queue, limit=_PAGE))
+    began = client.asked_at()
+    while chosen := [id_of(one) for one in found]:
+        _in_batches(client, queue, verb, chosen, settled)
+        found = [one for one in letters(client.dead_letters(queue, limit=_PAGE)) if _sent_before(one, began)]
+
+
+def _sent_before(one: dict[str, Any], moment: datetime) -> bool:
+    sent = one.get("sent_at")
+    return isinstance(sent, str) and datetime.fromisoformat(sent) <= moment
 
 
 def _in_batches(client: Any, queue: str, verb: str, chosen: list[str], settled: list[str]) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from workers.cli import output
 from workers.cli.failures import ExitCode
-from workers.cli.options import API, Api, AsJson, Cursor, JobId, Limit
+from workers.cli.options import API, Api, AsJson, Cursor, JobId, Key, Limit
 
 
 def register(app: typer.Typer) -> None:
@@ -19,6 +19,7 @@ def register(app: typer.Typer) -> None:
 
 def jobs(
     api: Api = API,
+    key: Key = None,
     region: Annotated[str | None, typer.Option(help="Only those of this region.")] = None,
     status: Annotated[str | None, typer.Option(help="Only those in this state, such as running.")] = None,
     namespace: Annotated[str | None, typer.Option(help="Only those of this namespace.")] = None,
@@ -31,7 +32,7 @@ def jobs(
     from workers.cli.client import FleetClient
     from workers.cli.records import job_table, record
 
-    with FleetClient(api) as client:
+    with FleetClient(api, key) as client:
         page = client.jobs(target_region=region, status=status, namespace=namespace, limit=limit, cursor=cursor)
     if as_json:
         output.write_json(page | {"jobs": [record(one) for one in page["jobs"]]})
@@ -49,6 +50,7 @@ def more(page: dict[str, object]) -> None:
 def job(
     job_id: JobId,
     api: Api = API,
+    key: Key = None,
     watch: Annotated[bool, typer.Option("--watch", help="Follow it to its end; exit code 1 unless it succeeds.")] = False,
     as_json: AsJson = False,
 ) -> ExitCode:
@@ -57,7 +59,7 @@ def job(
     from workers.cli.records import job_page, record, state_of
     from workers.cli.watching import watch as follow
 
-    with FleetClient(api) as client:
+    with FleetClient(api, key) as client:
         if watch:
             follow(client, [job_id], quiet=as_json)
         found = client.job(job_id)
@@ -72,6 +74,7 @@ def job(
 def cancel(
     job_id: JobId,
     api: Api = API,
+    key: Key = None,
     reason: Annotated[str | None, typer.Option(help="Why; it is kept in the job's history.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -79,7 +82,7 @@ def cancel(
     from workers.cli.client import FleetClient
     from workers.cli.records import record
 
-    with FleetClient(api) as client:
+    with FleetClient(api, key) as client:
         answer = client.cancel(job_id, reason=reason)
         said = str(answer.get("message") or f"{job_id} is being cancelled")
         if as_json:
@@ -88,12 +91,12 @@ def cancel(
     output.write(said)
 
 
-def events(job_id: JobId, api: Api = API, as_json: AsJson = False) -> None:
+def events(job_id: JobId, api: Api = API, key: Key = None, as_json: AsJson = False) -> None:
     """Show the history of a job."""
     from workers.cli.client import FleetClient
     from workers.cli.records import EVENT_COLUMNS, event_row
 
-    with FleetClient(api) as client:
+    with FleetClient(api, key) as client:
         answer = client.events(job_id)
     if as_json:
         output.write_json(answer)
@@ -101,11 +104,11 @@ def events(job_id: JobId, api: Api = API, as_json: AsJson = False) -> None:
         output.table(EVENT_COLUMNS, map(event_row, answer["events"]), empty="no events")
 
 
-def stats(api: Api = API, as_json: AsJson = False) -> None:
+def stats(api: Api = API, key: Key = None, as_json: AsJson = False) -> None:
     """Count jobs by region and state."""
     from workers.cli.client import FleetClient
 
-    with FleetClient(api) as client:
+    with FleetClient(api, key) as client:
         answer = client.stats()
     if as_json:
         output.write_json(answer)

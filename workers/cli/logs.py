@@ -9,7 +9,7 @@ import typer
 
 from workers.cli import output
 from workers.cli.failures import CommandError, ExitCode
-from workers.cli.options import API, Api, AsJson, JobId
+from workers.cli.options import API, Api, AsJson, JobId, Key
 
 
 def register(app: typer.Typer) -> None:
@@ -20,6 +20,7 @@ def register(app: typer.Typer) -> None:
 def logs(
     job_id: JobId,
     api: Api = API,
+    key: Key = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")] = False,
     execution: Annotated[int | None, typer.Option(min=1, help="Of this execution; the newest, unless said.")] = None,
     pod: Annotated[str | None, typer.Option(help="Of this pod alone.")] = None,
@@ -32,7 +33,7 @@ def logs(
 
     if follow and as_json:
         raise CommandError("--json: a log that is followed has no end, so it can't be one JSON document", code=ExitCode.USAGE)
-    with FleetClient(api) as client:
+    with FleetClient(api, key) as client:
         if as_json and execution is None:
             execution = newest_with_logs(client.job(job_id))
         lines = client.logs(job_id, follow=follow, execution=execution, pod=pod, container=container, tail=tail)

@@ -1,6 +1,7 @@
 """The entry point: `gpufleet COMMAND`. Each group of commands is in a file of its own and imports what is slow only when it runs.
 
-Exit codes: 0 done; 1 the job failed or was refused; 2 a bad option, input or filter; 3 not found; 4 conflict; 5 no gpufleet API answers.
+Exit codes: 0 done; 1 the job failed or was refused; 2 a bad option, input or filter; 3 not found; 4 conflict; 5 no gpufleet API answers;
+6 no key that the API knows, or the key's right doesn't reach so far.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from typing import Any
 
 import typer
 
-from workers.cli import dead_letters, jobs, logs, rejections, running, setup, submit
+from workers.cli import dead_letters, jobs, keys, logs, policy, rejections, running, setup, submit
 from workers.cli.failures import CommandError, ExitCode
 
 EPILOG = (
     "Exit codes: 0 done; 1 the job failed, was cancelled or was refused; 2 a bad option, input or filter; 3 not found; 4 conflict; "
-    "5 no gpufleet API answers; 130 Ctrl-C."
+    "5 no gpufleet API answers; 6 no key that the API knows, or not allowed with it; 130 Ctrl-C."
 )
 
 app = typer.Typer(
@@ -31,6 +32,8 @@ app = typer.Typer(
 for group in (running, submit, jobs, logs, rejections, setup):
     group.register(app)
 app.add_typer(dead_letters.app, name="dead-letters")
+app.add_typer(keys.app, name="keys")
+app.add_typer(policy.app, name="policy")
 
 
 def main() -> None:

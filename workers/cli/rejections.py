@@ -8,7 +8,7 @@ import typer
 
 from workers.cli import output
 from workers.cli.failures import Fault, shown
-from workers.cli.options import API, Api, AsJson, Cursor, Limit
+from workers.cli.options import API, Api, AsJson, Cursor, Key, Limit
 
 
 def register(app: typer.Typer) -> None:
@@ -19,6 +19,7 @@ def register(app: typer.Typer) -> None:
 def rejections(
     rejection_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="Show this one whole.")] = None,
     api: Api = API,
+    key: Key = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: AsJson = False,
@@ -27,7 +28,7 @@ def rejections(
     from workers.cli.client import FleetClient
     from workers.cli.jobs import more
 
-    with FleetClient(api) as client:
+    with FleetClient(api, key) as client:
         answer = client.rejection(rejection_id) if rejection_id is not None else client.rejections(limit=limit, cursor=cursor)
     if as_json:
         output.write_json(answer)

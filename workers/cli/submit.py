@@ -7,19 +7,16 @@ import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from workers.cli import output
 from workers.cli.failures import CommandError, ExitCode, Fault
-from workers.cli.options import API, Api, AsJson
+from workers.cli.options import API, Api, AsJson, Key
 
 if TYPE_CHECKING:
     from workers.cli.bundles import Bundle
-
-STDIN = "-"
 
 
 def register(app: typer.Typer) -> None:
@@ -48,6 +45,7 @@ class _Outcome:
 def submit(
     files: Annotated[list[str], typer.Argument(metavar="FILE…", help="JSON or YAML; several documents are fine. - is standard input.")],
     api: Api = API,
+    key: Key = None,
     region: Annotated[str, typer.Option(help="Where to run it; 'any' lets the fleet choose.")] = "any",
     namespace: Annotated[str, typer.Option(help="Namespace on the cluster.")] = "gco-jobs",
     priority: Annotated[int, typer.Option(min=0, max=100, help="From 0 to 100; the highest goes first.")] = 0,
@@ -70,6 +68,7 @@ def submit(
     """
     from workers.cli.bundles import load_bundles
     from workers.cli.client import FleetClient
+    from workers.cli.files import read_file
 
     optional = {
         "labels": _labels(label or []),
@@ -79,10 +78,10 @@ def submit(
         "max_spot_price": _price(max_spot_price),
     }
     envelope = _given(target_region=region, namespace=namespace, priority=priority, **optional)
-    bundles = [bundle for file in files for bundle in load_bundles(_read(file), source=file)]
+    bundles = [bundle for file in files for bundle in load_bundles(read_file(file), source=file)]
     if idempotency_key is not None and len(bundles) > 1:
         raise CommandError.at("--idempotency-key", idempotency_key, f"stands for one job, and these files hold {len(bundles)}")
-    with FleetClient(api) as client:
+    with FleetClient(api, key) as client:
         outcomes = _send(client, bundles, envelope, idempotency_key)
         if not as_json:
             _report(outcomes)
@@ -128,21 +127,6 @@ def _labels(texts: list[str]) -> dict[str, str]:
             raise CommandError.at("--label", text, f"must give each key once; {key} is {labels[key] or '(empty)'} already")
         labels[key] = value
     return labels
-
-
-def _read(file: str) -> bytes:
-    from shared.clusters.manifests import MAX_TEXT_BYTES
-
-    if not file:
-        raise CommandError.at("FILE", file, "must name a file, or - for standard input")
-    most = MAX_TEXT_BYTES + 1  # what is larger is refused by whoever reads it; a device has no end
-    try:
-        if file == STDIN:
-            return sys.stdin.buffer.read(most)
-        with Path(file).open("rb") as opened:
-            return opened.read(most)
-    except OSError as error:
-        raise CommandError.at("FILE", file, error.strerror or "can't be read") from error
 
 
 def _send(client: Any, bundles: list[Bundle], envelope: Mapping[str, Any], key: str | None) -> list[_Outcome]:

@@ -6,7 +6,10 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
+from starlette.middleware import Middleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from shared.identity.callers import Caller
 from workers.api.app import create_app
 from workers.api.core import Core, build
 
@@ -68,3 +71,20 @@ def manifest(name: str = "train", **container) -> dict:
 def submission(**fields) -> dict:
     """The body of a submission."""
     return {"manifest": manifest(), "target_region": "us-east-1"} | fields
+
+
+def serving_caller(core: Core, caller: Caller) -> httpx.AsyncClient:
+    """A client of an app that takes every request for one of this caller."""
+    app = create_app(core)
+    app.user_middleware.append(Middleware(_CallerIs, caller=caller))
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app=app, raise_app_exceptions=False), base_url="http://fleet")
+
+
+class _CallerIs:
+    def __init__(self, app: ASGIApp, *, caller: Caller) -> None:
+        self._app = app
+        self._caller = caller
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope.setdefault("state", {})["caller"] = self._caller
+        await self._app(scope, receive, send)

@@ -350,7 +350,7 @@ async def test_a_body_over_the_limit_is_413_however_it_is_sent(core, client):
     lying = await client.post(JOBS, content=b"{}", headers={"Content-Type": "application/json", "Content-Length": str(limit + 1)})
 
     for answer in (whole, chunked, lying):
-        assert (answer.status_code, answer.json()) == (413, {"detail": detail})
+        assert (answer.status_code, answer.json()["detail"]) == (413, detail)
 
 
 @pytest.mark.parametrize(
@@ -408,7 +408,7 @@ async def test_a_path_that_is_none_is_named(client, path):
     answer = await client.get(path)
 
     assert answer.status_code == 404
-    assert answer.json() == {"detail": f"Not Found: there is nothing at {path.replace('%2F', '/')}"}
+    assert answer.json()["detail"] == f"Not Found: there is nothing at {path.replace('%2F', '/')}"
 
 
 async def test_a_namespace_does_not_hide_behind_another_wrong_filter(client):

@@ -85,12 +85,12 @@ async def test_a_full_last_page_has_no_cursor(table, listing):
     ("filters", "names"),
     [
         (Filters(region="eu-west-1"), "bd"),
-        (Filters(namespace="other"), "cd"),
+        (Filters(namespaces=frozenset({"other"})), "cd"),
         (Filters(states=frozenset({State.QUEUED, State.FAILED})), "acd"),
         (Filters(region="eu-west-1", states=frozenset({State.RUNNING})), "b"),
-        (Filters(namespace="other", states=frozenset({State.FAILED})), "d"),
-        (Filters(region="eu-west-1", namespace="other"), "d"),
-        (Filters(region="eu-west-1", namespace="other", states=frozenset({State.QUEUED})), ""),
+        (Filters(namespaces=frozenset({"other"}), states=frozenset({State.FAILED})), "d"),
+        (Filters(region="eu-west-1", namespaces=frozenset({"other"})), "d"),
+        (Filters(region="eu-west-1", namespaces=frozenset({"other"}), states=frozenset({State.QUEUED})), ""),
     ],
 )
 async def test_filters_in_any_combination(table, listing, filters, names):
@@ -112,8 +112,8 @@ async def test_region_and_namespace_page_on_past_what_does_not_match(table, list
     await put(table, *wanted)
     await put(table, *(job(namespace="other", region="us-east-1") for _ in range(23)))
 
-    first = await listing.page(Filters(region="eu-west-1", namespace="other"), limit=2)
-    found, _ = await walk(listing, Filters(region="eu-west-1", namespace="other"), limit=2)
+    first = await listing.page(Filters(region="eu-west-1", namespaces=frozenset({"other"})), limit=2)
+    found, _ = await walk(listing, Filters(region="eu-west-1", namespaces=frozenset({"other"})), limit=2)
 
     assert first.partial
     assert first.heads == []

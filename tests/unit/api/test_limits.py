@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import socket
 import urllib.error
 import urllib.request
@@ -122,4 +124,6 @@ async def test_a_client_that_sends_everything_before_it_reads_sees_the_answer():
         server.should_exit = True
         await serving
 
-    assert (code, body) == (413, b'{"detail":"Request body exceeds maximum size of 1000 bytes"}')
+    answer = json.loads(body)
+    assert (code, answer["detail"]) == (413, "Request body exceeds maximum size of 1000 bytes")
+    assert re.fullmatch("[0-9a-f]{32}", answer["request_id"])

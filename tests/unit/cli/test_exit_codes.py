@@ -13,7 +13,7 @@ Run = Callable[..., int]
 
 
 @pytest.mark.parametrize(
-    ("status", "code"), [(404, 3), (409, 4), (422, 1), (413, 1), (403, 1), (500, 1), (502, 5), (503, 5), (504, 5), (429, 5)]
+    ("status", "code"), [(404, 3), (409, 4), (422, 1), (413, 1), (403, 6), (401, 6), (500, 1), (502, 5), (503, 5), (504, 5), (429, 5)]
 )
 def test_an_error_of_the_api_becomes_the_exit_code_of_its_kind(
     api: FakeApi, gpufleet: Run, capsys: pytest.CaptureFixture[str], status: int, code: int

@@ -168,6 +168,20 @@ def test_settling_all_goes_in_batches_of_the_ids_that_are_there(api: FakeApi, gp
     assert capsys.readouterr().out == "150 dead letters sent back to q\n"
 
 
+def test_settling_all_goes_on_until_none_is_left_that_was_there(api: FakeApi, gpufleet: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    """More than one list holds; and one that was sent back comes again at once, for ever."""
+    page = [{"id": f"m{number}", "sent_at": "2026-01-02T03:04:05Z"} for number in range(1000)]
+    more = [{"id": "late", "sent_at": "2026-01-02T03:04:06Z"}]
+    again = [{"id": "again", "sent_at": "2999-01-01T00:00:00Z"}, {"id": "unknown", "sent_at": None}]
+    api.on("GET", f"{LETTERS}/q", {"dead_letters": page}, {"dead_letters": more + again}, {"dead_letters": again})
+    api.on("POST", f"{LETTERS}/q/redrive", {"count": 1})
+
+    assert gpufleet("dead-letters", "redrive", "q", "--all") == 0
+
+    assert [one for body in api.bodies() for one in body["message_ids"]] == [*(f"m{number}" for number in range(1000)), "late"]
+    assert capsys.readouterr().out == "1001 dead letters sent back to q\n"
+
+
 def test_what_is_said_in_a_record_is_no_markup(api: FakeApi, gpufleet: Run, capsys: pytest.CaptureFixture[str]) -> None:
     api.on("GET", "/fleet/v1/jobs/job-1", detail("failed", message="[red]boom[/red] [/x]"))
 

@@ -100,6 +100,55 @@ def test_what_two_own_stays_with_the_other(bench):
     assert bench.get(f"{CONFIG_MAPS}/x").json["metadata"]["ownerReferences"] == owned_by(bench, "two")
 
 
+def test_an_owner_that_waits_lets_go_of_what_another_one_keeps(bench):
+    for name in ("one", "two"):
+        bench.post(JOBS, job(name, suspend=True))
+    bench.post(CONFIG_MAPS, config_map("x", metadata={"ownerReferences": owned_by(bench, "one", "two", blockOwnerDeletion=True)}))
+
+    bench.delete(f"{JOBS}/one", propagationPolicy="Foreground")
+    bench.run(0.1)
+
+    assert bench.get(f"{JOBS}/one").status == 404
+    assert bench.get(f"{CONFIG_MAPS}/x").json["metadata"]["ownerReferences"] == owned_by(bench, "two", blockOwnerDeletion=True)
+
+    bench.delete(f"{JOBS}/two", propagationPolicy="Foreground")
+    bench.run(0.1)
+
+    assert bench.get(f"{JOBS}/two").status == 404
+    assert bench.get(f"{CONFIG_MAPS}/x").status == 404
+
+
+@pytest.mark.parametrize("policies", [("Foreground", "Foreground"), ("Foreground", "Background"), ("Background", "Foreground")])
+def test_what_two_own_goes_when_both_go_at_once(bench, policies):
+    for name in ("one", "two"):
+        bench.post(JOBS, job(name, suspend=True))
+    bench.post(CONFIG_MAPS, config_map("x", metadata={"ownerReferences": owned_by(bench, "one", "two", blockOwnerDeletion=True)}))
+
+    for name, policy in zip(("one", "two"), policies, strict=True):
+        bench.delete(f"{JOBS}/{name}", propagationPolicy=policy)
+    bench.run(0.1)
+
+    assert bench.get(f"{CONFIG_MAPS}/x").status == 404
+    assert bench.get(JOBS).items == []
+
+
+def test_what_a_finalizer_holds_keeps_an_owner_waiting_though_another_one_is_gone(bench):
+    for name in ("one", "two"):
+        bench.post(JOBS, job(name, suspend=True))
+    held = {"ownerReferences": owned_by(bench, "one", "two", blockOwnerDeletion=True), "finalizers": ["tests/hold"]}
+    bench.post(CONFIG_MAPS, config_map("x", metadata=held))
+
+    bench.delete(f"{JOBS}/one", propagationPolicy="Background")
+    bench.delete(f"{JOBS}/two", propagationPolicy="Foreground")
+    bench.run(0.1)
+    assert bench.get(JOBS).names == ["two"]
+    assert "deletionTimestamp" in bench.get(f"{CONFIG_MAPS}/x").json["metadata"]
+
+    bench.patch(f"{CONFIG_MAPS}/x", {"metadata": {"finalizers": None}})
+    bench.run(0.1)
+    assert bench.get(JOBS).items == []
+
+
 def test_a_reference_to_an_owner_that_never_was_is_dropped_or_collects(bench):
     bench.post(JOBS, job("train", suspend=True))
     absent = {"apiVersion": "batch/v1", "kind": "Job", "name": "ghost", "uid": "0000"}

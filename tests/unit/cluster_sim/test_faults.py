@@ -81,3 +81,27 @@ def test_a_delayed_request_is_right_in_the_end(bench):
 def test_an_unknown_fault_is_refused():
     with pytest.raises(ValidationError):
         Fault(action="explode")
+
+
+def test_a_stream_that_ends_early_gives_so_many_lines(bench):
+    bench.post(CONFIG_MAPS, config_map("x"))
+    stream = send(bench, Fault(action="stream_ends", lines=2), "GET", None, watch="true")
+    bench.post(CONFIG_MAPS, config_map("y"))
+    bench.post(CONFIG_MAPS, config_map("z"))
+
+    assert (stream.closed, stream.broken) == (True, False)
+    assert [event["object"]["metadata"]["name"] for event in events(stream)] == ["x", "y"]
+
+
+def test_a_stream_that_breaks_is_cut_in_the_midst_of_a_line(bench):
+    stream = send(bench, Fault(action="stream_breaks", lines=1), "GET", None, watch="true")
+    bench.post(CONFIG_MAPS, config_map("x"))
+    assert not stream.closed
+    bench.post(CONFIG_MAPS, config_map("y"))
+    bench.post(CONFIG_MAPS, config_map("z"))
+
+    whole, cut = stream.take()
+
+    assert (stream.closed, stream.broken) == (True, True)
+    assert whole.endswith(b"\n")
+    assert not cut.endswith(b"\n")

@@ -111,3 +111,63 @@ def test_all_containers_end_and_the_first_has_the_exit_code(bench):
     codes = {status["name"]: status["state"]["terminated"]["exitCode"] for status in found["status"]["containerStatuses"]}
     assert codes == {"main": 7, "side": 0}
     assert found["status"]["initContainerStatuses"][0]["state"]["terminated"]["reason"] == "Completed"
+
+
+def test_init_containers_write_nothing_and_others_may_have_their_own_lines(bench):
+    pod = {
+        "containers": [{"name": "main", "image": "x:1"}, {"name": "side", "image": "x:1"}],
+        "initContainers": [{"name": "prepare", "image": "x:1"}],
+    }
+    bench.start("train", seconds=2, pod=pod, steer={"logs": "a", "logs.side": "b\nc"})
+    path = log_path(bench, "train")
+
+    assert [bench.get(path, container=name).text for name in ("main", "side", "prepare")] == ["a\n", "b\nc\n", ""]
+
+
+def test_of_a_rotated_log_only_the_newest_file_is_there_and_streams_end(bench):
+    bench.start("train", seconds=0.2, steer={"logs": "one\ntwo\nthree\nfour", "duration": "4", "rotate-lines": "2"})
+    path = log_path(bench, "train")
+    stream = bench.stream(path, follow="true")
+
+    bench.run(2)
+
+    assert stream.take() == [b"one\n", b"two\n"]
+    assert stream.closed
+    assert bench.get(path).text == "three\n"
+    second = bench.stream(path, follow="true")
+    bench.run(1)
+    assert second.take() == [b"three\n", b"four\n"]
+
+
+def test_while_the_next_run_is_waited_for_the_one_that_ended_is_both_the_last_and_the_one_before(bench):
+    bench.start("train", restart="OnFailure", steer={"exit-code": "1,0", "duration": "1", "logs": "a\nb"})
+    path = log_path(bench, "train")
+
+    bench.run(0.85)
+
+    assert bench.get(path).text == bench.get(path, previous="true").text == "a\nb\n"
+
+
+def test_a_followed_log_ends_at_its_limit(bench):
+    bench.start("train", seconds=0.2, steer={"logs": "one\ntwo\nthree", "duration": "3"})
+    stream = bench.stream(log_path(bench, "train"), follow="true", limitBytes=6)
+
+    bench.run(1.1)
+
+    assert stream.take() == [b"one\n", b"tw"]
+    assert stream.closed
+
+
+def test_options_that_can_not_be_are_refused(bench):
+    bench.start("train", seconds=2)
+    path = log_path(bench, "train")
+
+    assert bench.get(path, sinceSeconds=0).refusal == (422, "Invalid")
+    assert bench.get(path, sinceSeconds=1, sinceTime="2027-01-15T08:00:02Z").refusal == (422, "Invalid")
+    assert bench.get(path, limitBytes=0).refusal == (422, "Invalid")
+
+
+def test_a_time_counts_in_whole_seconds(bench):
+    bench.start("train", seconds=3.2, steer={"logs": "one\ntwo\nthree\nfour", "duration": "4"})
+
+    assert bench.get(log_path(bench, "train"), sinceTime="2027-01-15T08:00:02.9Z").text == "three\nfour\n"

@@ -109,3 +109,54 @@ def test_a_uid_that_does_not_match_is_a_conflict(bench):
     assert apply(bench, body).refusal == (409, "Conflict")
     bench.post(CONFIG_MAPS, config_map("values"))
     assert apply(bench, body).refusal == (409, "Conflict")
+
+
+def test_a_field_that_its_creator_holds_too_stays_when_it_is_no_longer_applied(bench):
+    bench.post(CONFIG_MAPS, config_map("values", data={"a": "1"}))
+    apply(bench, config_map("values", data={"a": "1", "b": "2"}))
+
+    assert apply(bench, config_map("values", data={"b": "2"})).json["data"] == {"a": "1", "b": "2"}
+
+
+def test_a_field_that_was_taken_from_its_creator_goes_with_who_took_it(bench):
+    bench.post(CONFIG_MAPS, config_map("values", data={"a": "1", "c": "1"}))
+    apply(bench, config_map("values", data={"a": "1", "b": "2", "c": "1"}))
+    apply(bench, config_map("values", data={"a": "2", "b": "2", "c": "1"}), force="true")
+    bench.patch(PATH, {"data": {"c": "3"}})
+
+    assert apply(bench, config_map("values", data={"b": "2"})).json["data"] == {"b": "2", "c": "3"}
+
+
+def test_a_resource_version_that_is_not_the_current_one_is_a_conflict(bench):
+    seen = apply(bench, config_map("values", data={"a": "1"})).json["metadata"]
+    bench.patch(PATH, {"data": {"b": "2"}})
+    body = config_map("values", data={"a": "2"}, metadata={"uid": seen["uid"], "resourceVersion": seen["resourceVersion"]})
+
+    assert apply(bench, body, force="true").refusal == (409, "Conflict")
+
+
+def test_a_dry_run_of_a_change_has_the_version_that_is_stored(bench):
+    before = apply(bench, config_map("values", data={"a": "1"})).json
+
+    tried = apply(bench, config_map("values", data={"a": "2"}), dryRun="All").json
+
+    assert tried["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+    assert tried["data"] == {"a": "2"}
+    assert apply(bench, config_map("values", data={"a": "1"}), dryRun="All").json == before == bench.get(PATH).json
+
+
+def test_an_unknown_field_is_an_internal_error_as_it_is_of_a_real_server(bench):
+    """https://github.com/kubernetes/kubernetes/issues/122480"""
+    answer = apply(bench, config_map("values") | {"apiVersion": "v1", "kind": "ConfigMap", "dataa": {}})
+
+    assert answer.refusal == (500, "")
+    assert answer.json["message"] == (
+        "failed to create typed patch object (default/values; /v1, Kind=ConfigMap): .dataa: field not declared in schema"
+    )
+
+
+def test_applying_the_same_again_changes_nothing_after_another_wrote_something_else(bench):
+    apply(bench, config_map("values", data={"a": "1"}))
+    before = bench.patch(PATH, {"data": {"b": "2"}}).json
+
+    assert apply(bench, config_map("values", data={"a": "1"})).json == before

@@ -2,6 +2,7 @@ import pytest
 
 from tests.unit.cluster_sim.harness import Bench
 from workers.local.cluster import Kind
+from workers.local.cluster.kinds import TRAIN_JOB
 
 
 @pytest.mark.parametrize(
@@ -46,3 +47,12 @@ def test_further_kinds_are_stored_and_watched_like_any_other():
     assert created.status == 201
     assert bench.get(path).names == ["x"]
     assert "kubeflow.org" in [group["name"] for group in bench.get("/apis").json["groups"]]
+
+
+def test_the_lists_of_further_kinds_have_no_way_to_merge():
+    bench = Bench(extra_kinds=[TRAIN_JOB])
+    path = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs"
+    bench.post(path, {"metadata": {"name": "x"}, "spec": {"suspend": True}})
+
+    assert bench.patch(f"{path}/x", {"spec": {}}, "application/strategic-merge-patch+json").refusal == (415, "UnsupportedMediaType")
+    assert bench.patch(f"{path}/x", {"spec": {"suspend": False}}).json["metadata"]["generation"] == 2

@@ -83,3 +83,31 @@ async def test_a_token_of_a_plugin_is_renewed_when_it_expires(kubeconfig, tmp_pa
     monkeypatch.setattr("shared.clusters.client.TOKEN_LOOK_SECONDS", 0.0)
     async with connect(kubeconfig=kubeconfig(json.loads(json.dumps({"exec": plugin})))) as api:
         assert [await authorization(api) for _ in range(4)] == ["Bearer t2", "Bearer t3", "Bearer t3", "Bearer t3"]
+
+
+async def test_a_body_is_written_in_utf8(kubeconfig):
+    """ "é" is two bytes then, and six as the library would write it: too many for an API server, of an object that etcd would store."""
+    from aiohttp import web
+
+    found = {}
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        found[request.headers["Content-Type"]] = await request.content.read()
+        return web.json_response({})
+
+    runner = web.ServerRunner(web.Server(answer))
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    path = kubeconfig({})
+    path.write_text(path.read_text().replace("http://127.0.0.1:1", f"http://127.0.0.1:{runner.addresses[0][1]}"))
+    body = {"a": "é" * 600_000}
+    try:
+        async with connect(kubeconfig=path, context="eu-west-1") as api:
+            for kind in ("application/json", "application/apply-patch+yaml", "application/json-patch+json"):
+                await api.request("PATCH", "/x", body=body, content_type=kind)
+    finally:
+        await runner.cleanup()
+
+    assert {kind: json.loads(data) for kind, data in found.items()} == dict.fromkeys(found, body)
+    assert len(found) == 3
+    assert all(len(data) < 1_200_100 for data in found.values())

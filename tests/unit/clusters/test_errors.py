@@ -112,3 +112,9 @@ def test_nothing_of_a_secret_is_repeated():
         422, 'Secret "s" is invalid: data[k]: Invalid value: "hunter2"', reason="Invalid", details={"kind": "Secret", "name": "s"}
     )
     assert str(error) == "POST /jobs: Secret s: Invalid"
+
+
+def test_an_undeclared_field_in_an_apply_is_refused_for_ever_though_the_server_calls_it_its_own_fault():
+    message = "failed to create typed patch object (ml/a; /v1, Kind=Service): .spec.x: field not declared in schema"
+
+    assert isinstance(answer(500, message), RejectedError)

@@ -36,14 +36,14 @@ class Call:
 async def test_a_call_that_answers_is_made_once():
     call = Call(failures=0)
 
-    assert await again(call, three_times()) == "answer"
+    assert await again(call, three_times) == "answer"
     assert call.tries == [0]
 
 
 async def test_each_further_try_has_its_number():
     call = Call(failures=2)
 
-    assert await again(call, three_times()) == "answer"
+    assert await again(call, three_times) == "answer"
     assert call.tries == [0, 1, 2]
 
 
@@ -51,7 +51,7 @@ async def test_the_last_failure_is_raised_when_the_tries_are_over():
     call = Call(failures=5)
 
     with pytest.raises(UnavailableError, match="failure 3"):
-        await again(call, three_times())
+        await again(call, three_times)
     assert call.tries == [0, 1, 2]
 
 
@@ -59,7 +59,7 @@ async def test_a_failure_that_no_further_try_would_mend_is_raised_at_once():
     call = Call(failures=1, error=ValueError)
 
     with pytest.raises(ValueError, match="failure 1"):
-        await again(call, three_times())
+        await again(call, three_times)
     assert call.tries == [0]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shared.errors import TooLargeError
 from shared.templates.placeholders import fill, places
@@ -15,7 +17,7 @@ LIMIT = 1_000_000
 def filled(manifest, **values):
     found = fill(manifest, values, limit=LIMIT)
     assert found.problems == ()
-    assert found.open == ()
+    assert not found.open
     return found.manifest
 
 
@@ -95,7 +97,7 @@ def test_what_has_no_value_is_left_open():
     found = fill({"a": "{{x}}", "b": ["c", "d{{y}}"], "e": {"{{z}}": 1}, "f": "{{v}}"}, {"v": 1}, limit=LIMIT)
 
     assert found.manifest == {"a": "{{x}}", "b": ["c", "d{{y}}"], "e": {"{{z}}": 1}, "f": 1}
-    assert found.open == ("/manifest/a", "/manifest/b/1", "/manifest/e")
+    assert found.open == {"/manifest/a", "/manifest/b/1", "/manifest/e"}
 
 
 def test_the_template_and_the_values_are_left_as_they_are():
@@ -132,3 +134,43 @@ def test_filling_is_the_same_as_in_text_where_values_are_harmless():
     manifest = {"a": ["{{x}}", {"b": "{{ y }}/{{x}}"}], "c": 1}
 
     assert filled(manifest, x="u", y="v") == json.loads(json.dumps(manifest).replace("{{x}}", "u").replace("{{ y }}", "v"))
+
+
+NAMES = st.sampled_from(["a", "b", "c-1", "D_2"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+TEXTS = st.lists(st.text(max_size=5) | NAMES.map("{{{{ {} }}}}".format), max_size=3).map("".join)
+MANIFESTS = st.recursive(
+    TEXTS | st.integers() | st.none(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=10,
+)
+
+
+def shape_of(tree):
+    """What is structure: kinds and numbers of elements; of scalars nothing."""
+    if isinstance(tree, dict):
+        return "object", sorted(repr(shape_of(item)) for item in tree.values())
+    return ("array", [shape_of(item) for item in tree]) if isinstance(tree, list) else "scalar"
+
+
+@given(MANIFESTS, st.dictionaries(NAMES, st.text(max_size=12)))
+def test_no_text_changes_the_structure(manifest, values):
+    found = fill(manifest, values, limit=LIMIT)
+    if not found.problems:
+        assert shape_of(found.manifest) == shape_of(manifest)
+
+
+@given(MANIFESTS, st.dictionaries(NAMES, VALUES))
+def test_what_is_filled_is_all_that_could_be(manifest, values):
+    found = fill(manifest, values, limit=LIMIT)
+    needed = {place.name for place in places(manifest)}
+
+    assert bool(found.open) >= bool(needed - values.keys())
+    assert {problem.pointer.removeprefix("/parameters/") for problem in found.problems} <= needed & values.keys()
+    if not needed:
+        assert found.manifest == manifest
+    json.dumps(found.manifest, allow_nan=False)

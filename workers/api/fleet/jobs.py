@@ -8,11 +8,12 @@ from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
 from shared.errors import NotFoundError
+from shared.identity.callers import Caller
 from shared.ids import is_job_id
 from shared.jobs.model import Head
 from workers.api.bodies import StrictRoute
 from workers.api.core import Core
-from workers.api.dependencies import CoreOf
+from workers.api.dependencies import CoreOf, Reader
 from workers.api.errors import answers
 from workers.api.fleet import logs
 from workers.api.fleet.schemas import EventsAnswer, ExecutionsAnswer, JobClaim, JobDetail
@@ -23,10 +24,10 @@ _TEXT = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description
 router = APIRouter(prefix="/jobs", tags=["Fleet: jobs"], route_class=StrictRoute)
 
 
-@router.get("/{job_id}", responses=answers(404, 422, 503))
-async def get_job(job_id: str, core: CoreOf) -> JobDetail:
+@router.get("/{job_id}", responses=answers(401, 403, 404, 422, 429, 503))
+async def get_job(job_id: str, core: CoreOf, caller: Reader) -> JobDetail:
     """All that is known of a job, by consistent reads."""
-    head = await _head(core, job_id)
+    head = await _head(core, caller, job_id)
     specification = (await core.jobs.specifications([head])).get(head.id)
     return JobDetail(
         **{name: getattr(head, name) for name in _COPIED},
@@ -38,26 +39,29 @@ async def get_job(job_id: str, core: CoreOf) -> JobDetail:
     )
 
 
-@router.get("/{job_id}/events", responses=answers(404, 422, 503))
-async def get_events(job_id: str, core: CoreOf) -> EventsAnswer:
+@router.get("/{job_id}/events", responses=answers(401, 403, 404, 422, 429, 503))
+async def get_events(job_id: str, core: CoreOf, caller: Reader) -> EventsAnswer:
     """The job's history, oldest first."""
+    if caller.namespaces is not None:
+        await _head(core, caller, job_id)
     events = await core.history.events(job_id) if is_job_id(job_id) else []
     if not events:
         raise NotFoundError("Job", job_id)
     return EventsAnswer(job_id=job_id, events=events)
 
 
-@router.get("/{job_id}/executions", responses=answers(404, 422, 503))
-async def get_executions(job_id: str, core: CoreOf) -> ExecutionsAnswer:
+@router.get("/{job_id}/executions", responses=answers(401, 403, 404, 422, 429, 503))
+async def get_executions(job_id: str, core: CoreOf, caller: Reader) -> ExecutionsAnswer:
     """The job's executions, oldest first."""
-    head = await _head(core, job_id)
+    head = await _head(core, caller, job_id)
     return ExecutionsAnswer(job_id=job_id, executions=await core.history.executions(head))
 
 
-@router.get("/{job_id}/logs", response_class=StreamingResponse, responses={200: _TEXT, **answers(404, 409, 422, 503)})
+@router.get("/{job_id}/logs", response_class=StreamingResponse, responses={200: _TEXT, **answers(401, 403, 404, 409, 422, 429, 503)})
 async def get_logs(
     job_id: str,
     core: CoreOf,
+    caller: Reader,
     execution: Annotated[int | None, Query(ge=1)] = None,
     pod: Annotated[str | None, Query(max_length=253)] = None,
     container: Annotated[str | None, Query(max_length=63)] = None,
@@ -65,7 +69,7 @@ async def get_logs(
     follow: bool = False,
 ) -> StreamingResponse:
     """What the containers of an execution wrote: kept logs of one that has ended, live ones of one that runs."""
-    head = await _head(core, job_id)
+    head = await _head(core, caller, job_id)
     wanted = logs.Wanted(execution=execution, pod=pod, container=container, tail=tail)
     if execution is not None and execution > head.execution:
         raise NotFoundError("Execution", f"{head.id}/{execution}")
@@ -73,8 +77,9 @@ async def get_logs(
     return StreamingResponse(stream, media_type="text/plain; charset=utf-8")
 
 
-async def _head(core: Core, job_id: str) -> Head:
+async def _head(core: Core, caller: Caller, job_id: str) -> Head:
+    """The head of a job that the caller may see; any other isn't found, so that an id tells nothing."""
     head = await core.jobs.head(job_id) if is_job_id(job_id) else None
-    if head is None:
+    if head is None or not caller.sees(head.namespace):
         raise NotFoundError("Job", job_id)
     return head

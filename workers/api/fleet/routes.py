@@ -8,16 +8,19 @@ from fastapi import APIRouter
 
 from shared.queues.submissions import json_schema
 from workers.api.bodies import StrictRoute
+from workers.api.dependencies import READS
 from workers.api.errors import answers
 from workers.api.fleet.dead_letters import router as dead_letters
 from workers.api.fleet.jobs import router as jobs
+from workers.api.fleet.keys import router as keys
 
 router = APIRouter(prefix="/fleet/v1", route_class=StrictRoute)
 router.include_router(jobs)
 router.include_router(dead_letters)
+router.include_router(keys)
 
 
-@router.get("/schemas/submission", tags=["Fleet: schemas"], responses=answers(422))
+@router.get("/schemas/submission", tags=["Fleet: schemas"], dependencies=[READS], responses=answers(401, 403, 422, 429))
 async def get_submission_schema() -> dict[str, Any]:
     """The JSON Schema of a message on the submissions queue."""
     return json_schema()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from shared.identity.callers import Right
+from shared.identity.keys import NAME
 from shared.jobs.fields import Strict
 from shared.jobs.model import Event, Execution, RetryPolicy, Spot, Stop, Timeouts, Wait
 from shared.store.rejections import Rejection
@@ -128,3 +130,43 @@ class DeadLettersMovedAnswer(BaseModel):
     queue: str
     count: int
     message_ids: list[str]
+
+
+MAX_KEY_SECONDS = 10 * 365 * 86_400
+MAX_KEY_NAMESPACES = 20
+"""A list of jobs costs a query for each of a caller's namespaces and states."""
+
+
+class KeyRequest(Strict):
+    """A key to be made. Its name is what `submitted_by` and events record, as `key:<name>`."""
+
+    name: str = Field(pattern=NAME, description="Of a-z, 0-9, '.', '_' and '-', at most 63; no two keys share one.")
+    rights: list[Annotated[Right, Field(strict=False)]] = Field(min_length=1, max_length=len(Right))
+    namespaces: list[Annotated[str, Field(min_length=1, max_length=63)]] | None = Field(
+        default=None, min_length=1, max_length=MAX_KEY_NAMESPACES, description="Where the rights hold; everywhere, unless said."
+    )
+    expires_in_seconds: int | None = Field(default=None, ge=60, le=MAX_KEY_SECONDS, description="Never, unless said.")
+
+
+class KeyAnswer(BaseModel):
+    """What is known of a key; not the key."""
+
+    id: str
+    name: str
+    rights: list[Right]
+    namespaces: list[str] | None
+    created_at: datetime
+    created_by: str
+    expires_at: datetime | None
+
+
+class KeyMadeAnswer(KeyAnswer):
+    """A new key."""
+
+    key: str = Field(description="Sent as `Authorization: Bearer …`. It is shown here and never again.")
+
+
+class KeysAnswer(BaseModel):
+    """All keys, by name."""
+
+    keys: list[KeyAnswer]

@@ -29,12 +29,15 @@ async def apply(
     *,
     namespace: str | None = None,
     dry_run: bool = False,
+    replace: bool = True,
     pointer: str = "/manifests",
+    annotations: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Apply manifests as `shared.clusters.applying` does, when policy and namespaces allow all of them.
 
-    `namespace` is for manifests that say none; one that says another is refused. `pointer` is the place of the manifests in what was
-    sent. Without a cluster to reach, a dry run only validates, and its messages say so.
+    `namespace` is for manifests that say none; one that says another is refused. Without `replace` a finished Job of the same name is a
+    conflict too. `annotations` are the fleet's own, for every object. `pointer` is the place of the manifests in what was sent. Without
+    a cluster to reach, a dry run only validates, and its messages say so.
 
     Raises:
         InvalidError, TooLargeError, ForbiddenError: the policy's, over all manifests; or a namespace isn't the caller's.
@@ -51,7 +54,10 @@ async def apply(
         if not dry_run:
             raise
         return Outcome(resources=tuple(_validated(one, str(error)) for one in admitted))
-    wanted = [Wanted(manifest=manifest, namespace=one.namespace) for (_, manifest), one in zip(parts, admitted, strict=True)]
+    wanted = [
+        Wanted(manifest=manifest, namespace=one.namespace, replaces=replace, annotations=annotations or {})
+        for (_, manifest), one in zip(parts, admitted, strict=True)
+    ]
     return await apply_to_cluster(api, wanted, submitted_by=caller.name, dry_run=dry_run)
 
 

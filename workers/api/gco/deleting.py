@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from shared.clusters.api import KubernetesApi
 from shared.clusters.deleting import delete_by_uid, read_job
-from shared.clusters.job_status import finished
+from shared.clusters.job_lists import JobFilter
+from shared.clusters.job_status import computed_status, finished
+from shared.clusters.logs import ClusterLogs
 from shared.clusters.observed import Document, observed
 from shared.errors import ConflictError, NotFoundError
 from shared.identity.callers import Caller
@@ -20,25 +23,29 @@ END_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.2
 
 
-async def delete_job(core: Core, caller: Caller, namespace: str, name: str, *, expected_uid: str | None = None) -> str:
+async def delete_job(
+    core: Core, caller: Caller, namespace: str, name: str, *, expected_uid: str | None = None, only: JobFilter | None = None
+) -> str:
     """Delete a Job with its pods, and return its UID. Whether the caller may do this in the namespace is for the route to check.
 
     Raises:
         NotFoundError: there is no such Job.
-        ConflictError: its UID isn't the expected one, or changed before the deletion.
+        ConflictError: its UID isn't the expected one, or changed before the deletion; or it isn't one of `only`.
     """
     api = await core.cluster()
     job = await read_job(api, namespace, name)
     uid = str(job["metadata"]["uid"])
     if expected_uid is not None and uid != expected_uid:
         raise ConflictError(f"Job '{name}' UID changed; expected '{expected_uid}', found '{uid}'")
-    await cancel_owner(core, caller, job)
+    if only is not None and not only.takes(job):
+        raise ConflictError(f"Job '{name}' has changed: it is {computed_status(job)}")
+    await _cancel_owner(core, caller, api, job)
     await delete_by_uid(api, namespace, name, uid)
     return uid
 
 
-async def cancel_owner(core: Core, caller: Caller, job: Document) -> None:
-    """Cancel the queue's job that a Kubernetes Job is of, where that one hasn't ended and means this object; else nothing.
+async def _cancel_owner(core: Core, caller: Caller, api: KubernetesApi, job: Document) -> None:
+    """Cancel the queue's job that a Kubernetes Job is of, and keep its logs, where that one hasn't ended and means this object.
 
     Without it, an object that is gone would count as "deleted on the cluster", a failure. What has ended on the cluster is given a moment
     to be told as it ended.
@@ -50,9 +57,10 @@ async def cancel_owner(core: Core, caller: Caller, job: Document) -> None:
     if head is None:
         return
     try:
-        await core.cancellation.cancel(head.id, reason=REASON, by=caller.name)
+        head = await core.cancellation.cancel(head.id, reason=REASON, by=caller.name)
     except (ConflictError, NotFoundError):
         return  # it ended in between
+    await ClusterLogs(api, core.objects).keep(head)
 
 
 async def _unended(core: Core, seen: Observed, *, patience: float) -> Head | None:

@@ -9,10 +9,12 @@ from typing import Any
 from fastapi import APIRouter, HTTPException, Response
 
 from shared.errors import FleetError
+from shared.store.totals import TEMPLATES, WEBHOOKS
 from workers.api.about import SERVICE, cluster_id, release
 from workers.api.core import Core
-from workers.api.dependencies import CoreOf
+from workers.api.dependencies import READS, CoreOf
 from workers.api.errors import answers
+from workers.api.gco.endpoints import ENDPOINTS
 from workers.api.gco.schemas import (
     Environment,
     HealthAnswer,
@@ -27,25 +29,12 @@ PROBE_SECONDS = 3.0
 """How long a probe waits for the table; a load balancer's own patience is five seconds."""
 OBSERVED_WITHIN = timedelta(minutes=5)
 """A region whose observer has said nothing for longer counts as disconnected."""
-_ENDPOINTS = {
-    "submit_job": "POST /api/v1/queue/jobs",
-    "list_jobs": "GET /api/v1/queue/jobs",
-    "get_job": "GET /api/v1/queue/jobs/{job_id}",
-    "cancel_job": "DELETE /api/v1/queue/jobs/{job_id}",
-    "queue_stats": "GET /api/v1/queue/stats",
-    "poll_queue": "POST /api/v1/queue/poll",
-    "health": "GET /api/v1/health",
-    "status": "GET /api/v1/status",
-    "liveness": "GET /healthz",
-    "readiness": "GET /readyz",
-    "documentation": "GET /docs",
-}
 _UNHEALTHY: dict[int | str, dict[str, Any]] = {503: {"model": HealthAnswer, "description": "The table does not answer"}}
 
 router = APIRouter()
 
 
-@router.get("/", tags=["Info"], responses=answers())
+@router.get("/", tags=["Info"], dependencies=[READS], responses=answers(401, 403, 429))
 async def root(core: CoreOf) -> RootAnswer:
     """What this service is, and its endpoints."""
     return RootAnswer(
@@ -54,7 +43,7 @@ async def root(core: CoreOf) -> RootAnswer:
         status="running",
         cluster_id=cluster_id(core.region),
         region=core.region,
-        endpoints=_ENDPOINTS,
+        endpoints=ENDPOINTS,
     )
 
 
@@ -86,10 +75,11 @@ async def health_check(core: CoreOf, response: Response) -> HealthAnswer:
     )
 
 
-@router.get("/api/v1/status", tags=["Health"], responses=answers())
+@router.get("/api/v1/status", tags=["Health"], dependencies=[READS], responses=answers(401, 403, 429))
 async def get_service_status(core: CoreOf) -> ServiceStatus:
-    """The service and the limits that it enforces; asks nothing of anybody."""
+    """The service and the limits that it enforces. It is told whatever happens; counts that can't be read now are 0, and it says so."""
     policy = core.policy
+    counts = await _counts(core)
     return ServiceStatus(
         service=SERVICE,
         version=release(),
@@ -104,8 +94,9 @@ async def get_service_status(core: CoreOf) -> ServiceStatus:
             allowed_namespaces=",".join(policy.allowed_namespaces),
             validation_enabled="true",
         ),
-        templates_count=0,
-        webhooks_count=0,
+        templates_count=counts[TEMPLATES] if counts else 0,
+        webhooks_count=counts[WEBHOOKS] if counts else 0,
+        counts_known=counts is not None,
         central_queue_worker=QueueWorker(
             enabled=False,
             running=False,
@@ -136,3 +127,12 @@ async def _look(core: Core) -> tuple[bool, bool]:
         return False, False
     report = reports.get(core.region)
     return True, report is not None and core.clock.now() - report.at < OBSERVED_WITHIN
+
+
+async def _counts(core: Core) -> dict[str, int] | None:
+    """How many templates and webhooks there are; None where the table doesn't answer. One read."""
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            return await core.totals.of([TEMPLATES, WEBHOOKS])
+    except (FleetError, TimeoutError):
+        return None

@@ -14,7 +14,7 @@ from shared.jobs.states import State
 from shared.jobs.submission import JobRequest, Submitted
 from workers.api.bodies import JobRoute
 from workers.api.core import Core
-from workers.api.dependencies import CoreOf
+from workers.api.dependencies import READS, Administrator, CoreOf, Reader, Submitter
 from workers.api.errors import answers
 from workers.api.gco import pages
 from workers.api.gco.schemas import (
@@ -31,8 +31,6 @@ from workers.api.gco.schemas import (
 )
 from workers.api.gco.translation import filters_of, history_of_events, history_of_head, record
 
-SCOPE = "api"
-"""Idempotency keys of the API are apart from those of the queue."""
 _REPLAY: dict[int | str, dict[str, Any]] = {
     200: {"model": JobMessageAnswer, "description": "The job that this idempotency key has made already, as it stands"}
 }
@@ -40,16 +38,21 @@ _REPLAY: dict[int | str, dict[str, Any]] = {
 router = APIRouter(prefix="/api/v1/queue", tags=["Job Queue"], route_class=JobRoute)
 
 
-@router.post("/jobs", status_code=201, response_model_exclude_unset=True, responses={**_REPLAY, **answers(403, 409, 413, 422, 503)})
+@router.post(
+    "/jobs", status_code=201, response_model_exclude_unset=True, responses={**_REPLAY, **answers(401, 403, 409, 413, 422, 429, 503)}
+)
 async def submit_job_to_queue(
     body: QueuedJobRequest,
     core: CoreOf,
+    caller: Submitter,
     request: Request,
     response: Response,
     idempotency_key: Annotated[str | None, Header(alias="Idempotency-Key")] = None,
 ) -> JobMessageAnswer:
     """Queue a job. The manifest is checked against the whole policy now, not when it is applied."""
-    wanted = body.request(scope=SCOPE, idempotency_key=idempotency_key)
+    wanted = body.request(scope=caller.scope, idempotency_key=idempotency_key, submitted_by=caller.name)
+    if wanted.namespace in core.policy.allowed_namespaces:  # any other is refused with whatever else is wrong
+        caller.require_namespace(wanted.namespace)
     submitted = await _submit(core, wanted, large=len(await request.body()) > THREAD_BYTES)
     if submitted.created:
         job = record(submitted.head, body.manifest, history_of_head(submitted.head))
@@ -58,43 +61,47 @@ async def submit_job_to_queue(
     return JobMessageAnswer(timestamp=core.clock.now(), message="Idempotent job replay", job=await _full(core, submitted.head))
 
 
-@router.get("/jobs", response_model_exclude_unset=True, responses=answers(403, 422, 503))
+@router.get("/jobs", response_model_exclude_unset=True, responses=answers(401, 403, 422, 429, 503))
 async def list_queued_jobs(
     core: CoreOf,
+    caller: Reader,
     target_region: str | None = None,
     status: str | None = None,
     namespace: str | None = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     cursor: Annotated[str | None, Query(max_length=2048)] = None,
 ) -> JobListAnswer:
-    """List jobs, newest first."""
-    filters = filters_of(core, region=target_region, status=status, namespace=namespace)
+    """List jobs, newest first: those of the caller's namespaces, where he is bound to some."""
+    filters = filters_of(core, caller, region=target_region, status=status, namespace=namespace)
     page = await pages.page(core, filters, limit=limit, cursor=cursor)
     return JobListAnswer(timestamp=core.clock.now(), count=len(page.jobs), jobs=page.jobs, next_cursor=page.cursor, partial=page.partial)
 
 
-@router.get("/jobs/{job_id}", response_model_exclude_unset=True, responses=answers(404, 422, 503))
-async def get_queued_job(job_id: str, core: CoreOf) -> JobAnswer:
-    """One job, by a consistent read."""
+@router.get("/jobs/{job_id}", response_model_exclude_unset=True, responses=answers(401, 403, 404, 422, 429, 503))
+async def get_queued_job(job_id: str, core: CoreOf, caller: Reader) -> JobAnswer:
+    """One job, by a consistent read. One of a namespace that isn't the caller's is not found."""
     head = await core.jobs.head(job_id) if is_job_id(job_id) else None
-    if head is None:
+    if head is None or not caller.sees(head.namespace):
         raise NotFoundError("Job", job_id)
     return JobAnswer(timestamp=core.clock.now(), job=await _full(core, head))
 
 
-@router.delete("/jobs/{job_id}", responses=answers(404, 409, 422, 503))
-async def cancel_queued_job(job_id: str, core: CoreOf, reason: Annotated[str | None, Query(max_length=512)] = None) -> MessageAnswer:
+@router.delete("/jobs/{job_id}", responses=answers(401, 403, 404, 409, 422, 429, 503))
+async def cancel_queued_job(
+    job_id: str, core: CoreOf, caller: Submitter, reason: Annotated[str | None, Query(max_length=512)] = None
+) -> MessageAnswer:
     """Cancel a job in any state that is not terminal. One that runs is stopped on its cluster, and is cancelled when that is done."""
-    head = await core.cancellation.cancel(job_id, reason=reason or "cancelled through the API")
+    reason = reason or "cancelled through the API"
+    head = await core.cancellation.cancel(job_id, reason=reason, by=caller.name, within=caller.namespaces)
     message = f"Job '{head.id}' cancelled"
     if head.state is not State.CANCELLED:
         message = f"Job '{head.id}' is being stopped on its cluster; it is cancelled when nothing of it runs any more"
     return MessageAnswer(timestamp=core.clock.now(), message=message)
 
 
-@router.get("/stats", responses=answers(422, 503))
+@router.get("/stats", dependencies=[READS], responses=answers(401, 403, 422, 429, 503))
 async def get_queue_stats(core: CoreOf) -> StatsAnswer:
-    """How many jobs stand in each state, from counters."""
+    """How many jobs of all namespaces stand in each state, from counters."""
     counts = await core.counters.by_region(core.settings.regions)
     total = sum(sum(states.values()) for states in counts.values())
     summary = StatsSummary(
@@ -108,9 +115,10 @@ async def get_queue_stats(core: CoreOf) -> StatsAnswer:
     return StatsAnswer(timestamp=core.clock.now(), summary=summary, by_region=by_region)
 
 
-@router.post("/poll", responses=answers(422, 503))
-async def poll_and_process_jobs(core: CoreOf, limit: Annotated[int, Query(ge=1, le=20)] = 5) -> PollAnswer:
+@router.post("/poll", responses=answers(401, 403, 422, 429, 503))
+async def poll_and_process_jobs(core: CoreOf, caller: Administrator, limit: Annotated[int, Query(ge=1, le=20)] = 5) -> PollAnswer:
     """Run one dispatch pass in the region that this API serves."""
+    caller.require_all_namespaces("a dispatch pass")
     if core.poll is None:
         detail = f"this process reaches no cluster; the dispatcher of {core.region} claims its jobs"
         raise HTTPException(503, detail=detail, headers={"Retry-After": "60"})

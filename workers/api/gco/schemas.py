@@ -198,6 +198,7 @@ class ServiceStatus(BaseModel):
     environment: Environment
     templates_count: int
     webhooks_count: int
+    counts_known: bool = Field(description="Whether the two counts could be read; where not, they are 0.")
     central_queue_worker: QueueWorker
     cluster_id: str
     region: str

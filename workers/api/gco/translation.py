@@ -28,21 +28,27 @@ def allowed_namespace(core: Core, caller: Caller, namespace: str) -> str:
     return namespace
 
 
-def filters_of(core: Core, *, region: str | None, status: str | None, namespace: str | None) -> Filters:
-    """The filters of a list. Raises InvalidError for an unknown region or status, ForbiddenError for a namespace."""
+def filters_of(core: Core, caller: Caller, *, region: str | None, status: str | None, namespace: str | None) -> Filters:
+    """The filters of a list. Raises InvalidError for an unknown region or status, ForbiddenError for a namespace.
+
+    A caller who is bound to namespaces and names none is given the jobs of all his.
+    """
     problems = []
     if region is not None and region not in core.settings.regions:
         rule = f"target_region is not deployed; the known regions are {', '.join(sorted(core.settings.regions))}"
         problems.append(Problem(pointer="/target_region", value=region, rule=rule))
     state = _state(status, problems) if status is not None else None
-    if namespace is not None and namespace not in core.policy.allowed_namespaces:
-        if not problems:
-            raise ForbiddenError(f"Namespace '{namespace}' not allowed. Allowed namespaces: {list(core.policy.allowed_namespaces)}")
-        rule = f"must be an allowed namespace: {', '.join(core.policy.allowed_namespaces)}"
-        problems.append(Problem(pointer="/namespace", value=namespace, rule=rule))
+    namespaces = caller.namespaces
+    if namespace is not None:
+        try:
+            namespaces = frozenset({allowed_namespace(core, caller, namespace)})
+        except ForbiddenError as forbidden:
+            if not problems:
+                raise
+            problems.append(Problem(pointer="/namespace", value=namespace, rule=str(forbidden)))
     if problems:
         raise InvalidError(problems)
-    return Filters(region=region, namespace=namespace, states=frozenset({state} if state is not None else ()))
+    return Filters(region=region, namespaces=namespaces, states=frozenset({state} if state is not None else ()))
 
 
 def _state(status: str, problems: list[Problem]) -> State | None:

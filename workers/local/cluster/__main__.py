@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from workers.local.cluster.cluster import SimulatedCluster
+from workers.local.cluster.kinds import TRAIN_JOB
 from workers.local.cluster.kubeconfig import write_kubeconfig
 from workers.local.cluster.node_shapes import parse_shapes
 from workers.local.cluster.server import serve
@@ -31,7 +32,15 @@ async def run(arguments: argparse.Namespace) -> None:
     """Serve until SIGINT or SIGTERM."""
     shapes = parse_shapes(arguments.nodes)
     clusters = [
-        SimulatedCluster(name=region, region=region, nodes=shapes, clock=time.time, seed=arguments.seed, namespaces=arguments.namespace)
+        SimulatedCluster(
+            name=region,
+            region=region,
+            nodes=shapes,
+            clock=time.time,
+            seed=arguments.seed,
+            namespaces=arguments.namespace,
+            extra_kinds=(TRAIN_JOB,),
+        )
         for region in arguments.region
     ]
     stopped = asyncio.Event()

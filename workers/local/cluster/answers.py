@@ -28,10 +28,11 @@ class Stream:
     """An answer that grows: a watch or a followed log.
 
     A driver takes what is there, and is called back when there is more. It ends when `closed` is true and `take` gave
-    nothing. A driver whose client went away calls `close`.
+    nothing; where it is `broken` by then, the connection breaks instead. A driver whose client went away calls `close`.
     """
 
     status = 200
+    broken = False
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         self.headers = headers

@@ -1,8 +1,9 @@
 """Server-side apply: who owns which field, what conflicts, and what goes when its owner no longer applies it.
 
 A field set is a set of paths, written as in `managedFields`: `f:` for a field, `k:` for a list item with that identity,
-`v:` for a member of a set. Only appliers have their field sets kept one by one; whoever writes otherwise (create, update, patch) is
-kept as one further owner of everything that no applier owns, which is all that is needed to tell the conflicts.
+`v:` for a member of a set. Only appliers have their field sets kept one by one. Whoever writes otherwise (create, update, patch) is
+kept as one further owner of everything that no applier owns, and of what an applier took up without changing it: that is all that is
+needed to tell the conflicts, and what stays when an applier lets go of it.
 """
 
 from __future__ import annotations
@@ -140,19 +141,38 @@ class Owners:
         """The managers that wrote otherwise, the last one first."""
         return [entry["manager"] for entry in reversed(self.entries) if entry["operation"] == "Update"]
 
+    def shared(self) -> set[Path]:
+        """The leaves that appliers own together with those who wrote otherwise."""
+        return {path for entry in self.entries if entry["operation"] == "Update" for path in from_fields(entry["fieldsV1"])}
+
+    def share(self, paths: set[Path]) -> None:
+        """Let those who wrote otherwise keep leaves that an applier owns from now on too."""
+        writers = [entry for entry in self.entries if entry["operation"] == "Update"]
+        if writers and paths:
+            self._set_shared(writers[-1], from_fields(writers[-1]["fieldsV1"]) | paths)
+
+    def _set_shared(self, entry: Object, paths: set[Path]) -> None:
+        place = self.entries.index(entry)
+        self.entries[place] = {**entry, "fieldsV1": to_fields(paths)}
+
     def set_applier(self, manager: str, paths: set[Path], *, api_version: str, time: str) -> None:
-        """Put a manager's field set in place; an empty one takes it off the list."""
-        self.entries = [entry for entry in self.entries if not (entry["operation"] == "Apply" and entry["manager"] == manager)]
-        if paths:
-            self.entries.append(_entry(manager, "Apply", api_version, time, to_fields(paths)))
+        """Put a manager's field set in place; an empty one takes it off the list. Appliers stand first, as a real server sorts them."""
+        appliers = {entry["manager"]: entry for entry in self.entries if entry["operation"] == "Apply"}
+        appliers[manager] = _entry(manager, "Apply", api_version, time, to_fields(paths))
+        if not paths:
+            del appliers[manager]
+        self.entries = [*appliers.values(), *(entry for entry in self.entries if entry["operation"] != "Apply")]
 
     def set_other(self, manager: str, *, api_version: str, time: str) -> None:
         """Note a manager that wrote without applying."""
-        self.entries = [entry for entry in self.entries if not (entry["operation"] == "Update" and entry["manager"] == manager)]
-        self.entries.append(_entry(manager, "Update", api_version, time, {}))
+        before = [entry for entry in self.entries if entry["operation"] == "Update" and entry["manager"] == manager]
+        self.entries = [entry for entry in self.entries if entry not in before]
+        self.entries.append(_entry(manager, "Update", api_version, time, before[0]["fieldsV1"] if before else {}))
 
     def disown(self, paths: set[Path], *, api_version: str, time: str) -> None:
-        """Take leaves from every applier, since somebody else has changed them."""
+        """Take leaves from everybody who is named as their owner, since somebody else has changed them."""
+        for entry in [entry for entry in self.entries if entry["operation"] == "Update" and entry["fieldsV1"]]:
+            self._set_shared(entry, from_fields(entry["fieldsV1"]) - paths)
         for manager, owned in self.appliers().items():
             if owned & paths:
                 self.set_applier(manager, owned - paths, api_version=api_version, time=time)
@@ -182,10 +202,10 @@ def apply(live: Object, applied: Object, *, manager: str, force: bool, api_versi
     conflicts = _conflicts(differing, mine, appliers, owners.others())
     if conflicts and not force:
         raise _conflict_error(conflicts)
-    for other, owned in appliers.items():
-        if owned & differing:
-            owners.set_applier(other, owned - differing, api_version=api_version, time=time)
-    held_by_others = set().union(*appliers.values()) if appliers else set()
+    owners.disown(differing, api_version=api_version, time=time)
+    taken_up = (wanted.keys() & there.keys()) - differing - mine
+    owners.share(taken_up.difference(*appliers.values()))
+    held_by_others = owners.shared().union(*(owned for manager, owned in owners.appliers().items() if manager in appliers))
     result: Object = live
     for path in sorted(mine - wanted.keys() - held_by_others):
         result = _without(result, "", path)

@@ -101,6 +101,9 @@ class Deletion:
         if left:
             metadata["ownerReferences"] = left
         self._store.replace(entry, {**entry.obj, "metadata": metadata})
+        for owner in map(self._store.by_uid, sorted(uids)):
+            if owner is not None and _waits(owner):
+                self._soon(owner.uid)
 
     def _see(self, change: Change) -> None:
         """Look again at the dependants of what went, at an owner that waits for what went, and at children of nobody."""
@@ -124,35 +127,38 @@ class Deletion:
         self._world.agenda.after(self._world.pace.controller_delay, lambda: self._collect(owner))
 
     def _collect(self, owner_uid: str) -> None:
-        """Bring the dependants of an owner in line with its state."""
+        """Bring the dependants of an owner that is gone, or waits for them to go, in line with that."""
         owner = self._store.by_uid(owner_uid)
-        if owner is not None and _FOREGROUND_FINALIZER not in (owner.obj["metadata"].get("finalizers") or ()):
+        if owner is not None and not _waits(owner):
             return
         for dependant in self._store.dependants(owner_uid):
-            if not self._has_other_owner(dependant, owner_uid):
-                if "deletionTimestamp" not in dependant.obj["metadata"]:
-                    self.delete(dependant, policy=BACKGROUND if owner is None else FOREGROUND)
-            elif owner is None:
-                self._drop_reference(dependant, self._absent_owners(dependant))
+            self._attempt_to_delete(dependant)
+        owner = self._store.by_uid(owner_uid)
         if owner is not None and not self._blocked(owner):
             metadata = owner.obj["metadata"]
             finalizers = [finalizer for finalizer in metadata["finalizers"] if finalizer != _FOREGROUND_FINALIZER]
             released = self._store.replace(owner, {**owner.obj, "metadata": {**metadata, "finalizers": finalizers}})
             self.settle(released)
 
-    def _has_other_owner(self, dependant: Entry, owner_uid: str) -> bool:
-        """Whether an owner is left that exists and isn't itself waiting for its dependants to go."""
-        for reference in dependant.obj["metadata"]["ownerReferences"]:
-            owner = self._store.by_uid(reference["uid"])
-            if reference["uid"] == owner_uid or owner is None:
-                continue
-            if _FOREGROUND_FINALIZER not in (owner.obj["metadata"].get("finalizers") or ()):
-                return True
-        return False
+    def _attempt_to_delete(self, dependant: Entry) -> None:
+        """Delete an object that no solid owner keeps; of one that has such an owner, take the references to the others away.
 
-    def _absent_owners(self, dependant: Entry) -> set[str]:
-        references = dependant.obj["metadata"]["ownerReferences"]
-        return {reference["uid"] for reference in references if self._store.by_uid(reference["uid"]) is None}
+        An owner is solid when it is there and does not wait for its dependants to go. Without the second half, an owner that waits would
+        wait for ever for what another one keeps (garbagecollector.go, attemptToDeleteItem).
+        """
+        metadata = dependant.obj["metadata"]
+        if "deletionTimestamp" in metadata:
+            return
+        owners = {reference["uid"]: self._store.by_uid(reference["uid"]) for reference in metadata["ownerReferences"]}
+        waiting = {uid for uid, owner in owners.items() if owner is not None and _waits(owner)}
+        dangling = {uid for uid, owner in owners.items() if owner is None}
+        if len(waiting) + len(dangling) < len(owners):
+            if waiting or dangling:
+                self._drop_reference(dependant, waiting | dangling)
+        elif waiting and self._store.dependants(dependant.uid):
+            self.delete(dependant, policy=FOREGROUND)
+        else:
+            self.delete(dependant, policy=BACKGROUND)
 
     def _blocked(self, owner: Entry) -> bool:
         return any(
@@ -180,3 +186,9 @@ class Deletion:
             self._look_again_at_namespace(name)
         else:
             self._store.remove(entry)
+
+
+def _waits(owner: Entry) -> bool:
+    """Whether an object is deleted in the foreground: it goes when its dependants have gone."""
+    metadata = owner.obj["metadata"]
+    return "deletionTimestamp" in metadata and _FOREGROUND_FINALIZER in (metadata.get("finalizers") or ())

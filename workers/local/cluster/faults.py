@@ -16,7 +16,9 @@ from workers.local.cluster.cluster import SimulatedCluster
 from workers.local.cluster.objects import to_json
 from workers.local.cluster.parameters import is_true
 
-Action = Literal["answer", "apply_then_answer", "drop", "apply_then_drop", "delay", "watch_gone", "watch_empty"]
+Action = Literal[
+    "answer", "apply_then_answer", "drop", "apply_then_drop", "delay", "watch_gone", "watch_empty", "stream_ends", "stream_breaks"
+]
 
 _REASONS = {
     400: "BadRequest",
@@ -45,18 +47,22 @@ class Fault(BaseModel):
         description=(
             "answer: `status`, and nothing is applied. apply_then_answer: applied, then `status`. drop: the connection breaks, nothing "
             "is applied. apply_then_drop: applied, then it breaks. delay: late, and otherwise right. watch_gone: a 410 inside a 200. "
-            "watch_empty: a 200 that ends at once with nothing in it."
+            "watch_empty: a 200 that ends at once with nothing in it. stream_ends: a watch or a followed log ends after `lines`, as if "
+            "that were all. stream_breaks: after `lines` its connection breaks, in the midst of the next one."
         ),
     )
     status: int = Field(default=500, ge=400, le=599, description="What `answer` and `apply_then_answer` answer with.")
     retry_after: int | None = Field(default=None, ge=0, description="Seconds, for the Retry-After header.")
     delay: float = Field(default=0.0, ge=0, description="Seconds before anything happens, with any action.")
+    lines: int = Field(default=0, ge=0, description="How many lines `stream_ends` and `stream_breaks` let through.")
     times: int = Field(default=1, ge=1, description="How many requests it meets.")
     after: int = Field(default=0, ge=0, description="How many matching requests it lets pass first.")
 
     def matches(self, method: str, path: str, query: Mapping[str, str]) -> bool:
         """Whether it is about such a request; faults of watches are about watches only."""
         if self.action.startswith("watch") and not is_true(query, "watch"):
+            return False
+        if self.action.startswith("stream") and not (is_true(query, "watch") or is_true(query, "follow")):
             return False
         return re.fullmatch(self.method, method) is not None and re.search(self.path, path) is not None
 
@@ -109,6 +115,9 @@ def answer_with(
     """What a client gets under a fault, whose delay is over; None means that the connection breaks."""
     if fault is None or fault.action == "delay":
         return cluster.request(method, path, query, headers, body)
+    if fault.action in ("stream_ends", "stream_breaks"):
+        answer = cluster.request(method, path, query, headers, body)
+        return CutStream(answer, lines=fault.lines, breaks=fault.action == "stream_breaks") if isinstance(answer, Stream) else answer
     if fault.action in ("watch_gone", "watch_empty"):
         return _broken_watch(gone=fault.action == "watch_gone")
     if fault.action.startswith("apply"):
@@ -128,3 +137,37 @@ def _broken_watch(*, gone: bool) -> Stream:
         stream.push(to_json({"type": "ERROR", "object": error}) + b"\n")
     stream.close()
     return stream
+
+
+class CutStream(Stream):
+    """A stream that gives so many lines of another one, and then ends, or breaks in the midst of the next line."""
+
+    def __init__(self, whole: Stream, *, lines: int, breaks: bool) -> None:
+        super().__init__(whole.headers)
+        self._whole = whole
+        self._left = lines
+        self._breaks = breaks
+        whole.subscribe(self._move)
+        self._move()
+
+    def _move(self) -> None:
+        for line in self._whole.take():
+            if self._left == 0:
+                self._break(line)
+                return
+            self._left -= 1
+            self.push(line)
+        if self._whole.closed or (self._left == 0 and not self._breaks):
+            self.close()
+
+    def _break(self, line: bytes) -> None:
+        if self._breaks:
+            self.push(line[: len(line) // 2])
+            self.broken = True
+        self.close()
+
+    def close(self) -> None:
+        """End both."""
+        super().close()
+        if not self._whole.closed:
+            self._whole.close()

@@ -66,6 +66,8 @@ class InProcessAnswer:
             return
         async for lines in follow(self._answer):
             yield lines
+        if self._answer.broken:
+            raise ConnectionResetError("the connection was lost")
 
     def close(self) -> None:
         """Let go of a stream."""

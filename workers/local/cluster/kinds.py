@@ -70,6 +70,9 @@ BUILT_IN: tuple[Kind, ...] = (
     Kind(kind="RoleBinding", plural="rolebindings", group="rbac.authorization.k8s.io"),
 )
 
+TRAIN_JOB = Kind(kind="TrainJob", plural="trainjobs", group="trainer.kubeflow.org", version="v1alpha1", subresources=_STATUS)
+"""A custom kind of Kubeflow's trainer, for `extra_kinds`. Nothing runs it here: it is stored as on a cluster whose trainer sleeps."""
+
 
 class Catalogue:
     """Finds a kind by where it is served, or by what an object says of itself."""

@@ -110,7 +110,8 @@ class Kubelet:
             sandbox.plan = self._steering.plan(pod.obj, self._job_of(pod))
         plan, now = sandbox.plan, self._world.agenda.now
         lines = plan.lines if plan.lines is not None else (f"{pod.name} starts on {pod.obj['spec']['nodeName']}", "work is done")
-        sandbox.log.runs.append(Run(started=now, duration=plan.duration, lines=lines))
+        run = Run(started=now, duration=plan.duration, lines=lines, own=plan.own_lines, rotate=plan.rotate)
+        sandbox.log.runs.append(run)
         address = pod.obj["status"].get("podIP") or self._next_address()
         status = pod_status.running(pod.obj, address=address, restarts=sandbox.restarts, now=self._world.timestamp)
         pod = self._set_status(pod, status)

@@ -145,7 +145,10 @@ async def _flowing(request: web.BaseRequest, stream: Stream) -> web.StreamRespon
         await response.prepare(request)
         async for lines in follow(stream):
             await response.write(lines)
-        await response.write_eof()
+        if stream.broken and request.transport is not None:
+            request.transport.close()  # what was written still goes out; a body in chunks without its end is a broken one
+        else:
+            await response.write_eof()
     except ConnectionError:
         # The client has gone; there is nobody to tell.
         pass

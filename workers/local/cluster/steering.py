@@ -5,6 +5,8 @@
 | `duration` | seconds that the containers run; a float |
 | `exit-code` | the exit code, or a list by attempt: "1,1,0" fails twice and then succeeds; the last one repeats |
 | `logs` | lines that are written over the duration |
+| `logs.<container>` | the same for one container, which then writes these instead |
+| `rotate-lines` | after so many lines the log is rotated: earlier lines can't be read any more, and streams end |
 | `interrupt-after` | seconds after which the pod is evicted |
 | `interrupt-times` | how many pods are evicted so; 1 where it is absent |
 | `interrupt-reason` | the reason of `DisruptionTarget`; `EvictionByEvictionAPI` where it is absent |
@@ -24,6 +26,7 @@ from workers.local.cluster.objects import Object
 
 PREFIX = "simulation.gpufleet.io/"
 JOB_ID = "gpufleet.io/job-id"
+_OWN = f"{PREFIX}logs."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,6 +37,8 @@ class Plan:
     duration: float
     exit_codes: tuple[int, ...]
     lines: tuple[str, ...] | None
+    own_lines: Mapping[str, tuple[str, ...]]
+    rotate: int | None
     interrupt_after: float | None
     interrupt_reason: str
 
@@ -74,6 +79,8 @@ class Steering:
             duration=math.inf if annotations.get(f"{PREFIX}hang") == "true" else duration,
             exit_codes=_codes(annotations.get(f"{PREFIX}exit-code", "")),
             lines=None if logs is None else tuple(logs.splitlines()),
+            own_lines={key.removeprefix(_OWN): tuple(text.splitlines()) for key, text in annotations.items() if key.startswith(_OWN)},
+            rotate=int(_number(annotations.get(f"{PREFIX}rotate-lines"), 0)) or None,
             interrupt_after=self._interruption(key, annotations),
             interrupt_reason=annotations.get(f"{PREFIX}interrupt-reason") or "EvictionByEvictionAPI",
         )

@@ -13,7 +13,7 @@ from jsonpointer import resolve_pointer
 from shared.errors import InvalidError, Problem
 from shared.policy.fields import Field, Report
 from shared.policy.schemas import check_structure
-from workers.local.cluster.answers import bad_request
+from workers.local.cluster.answers import RefusedError, bad_request
 from workers.local.cluster.kinds import Kind
 from workers.local.cluster.objects import Object, thaw
 
@@ -34,6 +34,19 @@ def decoded(kind: Kind, obj: Object, *, strict: bool) -> Object:
         _drop(known, problem.pointer)
     # A report ends with its hundredth problem, so there may be more.
     return decoded(kind, known, strict=strict)
+
+
+def check_declared(kind: Kind, obj: Object, what: str) -> None:
+    """Refuse a field that an applied configuration has and the schema doesn't. `what` is the namespace and name.
+
+    A real server answers this with a 500 and no reason (https://github.com/kubernetes/kubernetes/issues/122480).
+    """
+    unknown = next((problem for problem in _problems(kind, obj) if _is_unknown(problem)), None)
+    if unknown is not None:
+        group, _, version = kind.api_version.rpartition("/")
+        place = "".join(f"[{step}]" if step.isdigit() else f".{step}" for step in unknown.pointer.split("/")[1:])
+        about = f"({what}; {group}/{version}, Kind={kind.kind})"
+        raise RefusedError(500, "", f"failed to create typed patch object {about}: {place}: field not declared in schema")
 
 
 def without_nulls(value: Any) -> Any:

@@ -21,11 +21,11 @@ from workers.local.cluster.bodies import check_kind, decode, decode_object, mana
 from workers.local.cluster.defaults import Defaults
 from workers.local.cluster.deletion import Deletion
 from workers.local.cluster.immutability import changes_refused
-from workers.local.cluster.kinds import Kind
+from workers.local.cluster.kinds import BUILT_IN, Kind
 from workers.local.cluster.objects import Object, to_json
 from workers.local.cluster.routes import Route
 from workers.local.cluster.store import Entry
-from workers.local.cluster.strictness import decoded, without_nulls
+from workers.local.cluster.strictness import check_declared, decoded, without_nulls
 from workers.local.cluster.validation import faults_of
 from workers.local.cluster.world import World
 
@@ -38,7 +38,7 @@ _SERVER_METADATA = (
     "name",
     "generateName",
 )
-# Kinds whose `metadata.generation` counts the changes of their spec.
+# Kinds whose `metadata.generation` counts the changes of their spec; custom ones do.
 _COUNTED = frozenset({"Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", "Ingress", "NetworkPolicy"})
 
 Query = Mapping[str, str]
@@ -80,7 +80,7 @@ class Writing:
             "managedFields": owners.entries,
         }
         metadata.pop("deletionTimestamp", None)
-        if kind.kind in _COUNTED:
+        if _counts(kind):
             metadata["generation"] = 1
         self._refuse_faults(kind, {**obj, "metadata": metadata})
         complete = self._defaults.complete(kind, {**obj, "metadata": metadata})
@@ -137,9 +137,10 @@ class Writing:
             changed = patches.json_patch(whole, content)
         elif media == "application/merge-patch+json":
             changed = patches.merge(whole, content)
-        elif media == "application/strategic-merge-patch+json":
+        elif media == "application/strategic-merge-patch+json" and route.kind in BUILT_IN:
             changed = patches.strategic_merge(whole, content)
         else:
+            # Of a custom kind nobody knows how its lists merge, so a strategic merge patch is an unknown format too.
             raise RefusedError(415, "UnsupportedMediaType", f"the body of the request was in an unknown format: {media}")
         if not isinstance(changed, dict) or not isinstance(changed.get("metadata"), dict):
             raise bad_request("the patch does not leave an object")
@@ -154,6 +155,7 @@ class Writing:
         obj = decode_object(route, body, as_yaml=True)
         if obj["metadata"].get("managedFields"):
             raise bad_request("metadata.managedFields must be nil")
+        check_declared(route.kind, obj, f"{route.namespace}/{route.name}")
         obj = _decoded(route, query, obj, body)
         obj["metadata"].setdefault("name", route.name)
         if obj["metadata"]["name"] != route.name:
@@ -235,7 +237,7 @@ class Writing:
 
     def _next_metadata(self, entry: Entry, wanted: Object, manager: str | None) -> Object:
         metadata: Object = dict(wanted["metadata"])
-        if entry.kind.kind in _COUNTED and wanted.get("spec") != entry.obj.get("spec"):
+        if _counts(entry.kind) and wanted.get("spec") != entry.obj.get("spec"):
             metadata["generation"] = entry.obj["metadata"].get("generation", 0) + 1
         if manager is not None:
             owners = Owners(entry.obj["metadata"])
@@ -247,6 +249,10 @@ class Writing:
             owners.set_other(manager, api_version=api_version, time=now)
             metadata["managedFields"] = owners.entries
         return metadata
+
+
+def _counts(kind: Kind) -> bool:
+    return kind.kind in _COUNTED or kind not in BUILT_IN
 
 
 def _decoded(route: Route, query: Query, obj: Object, body: bytes | None) -> Object:

@@ -1,0 +1,126 @@
+"""Answers that go on while something is written: counted, ended when their client leaves, and ended when the process is asked to stop.
+
+The last is what makes a restart quick: a server that is asked to end lets requests finish first, and these would finish with their jobs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any, Final
+
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from shared.errors import UnavailableError
+
+FOLLOWERS: Final = 200
+"""Answers of a process that go on at the same time; each has two watches and the streams of its containers."""
+KEEP_ALIVE_SECONDS: Final = 15.0
+LONGEST_SECONDS: Final = 3600.0
+"""After this a stream of events ends, for its client to come again: so a caller whose rights have ended doesn't follow for ever."""
+RETRY_MILLISECONDS: Final = 1000
+"""How long a browser waits before it takes a stream up again."""
+_LAST_WRITE_SECONDS: Final = 1.0
+EVENTS_TYPE: Final = "text/event-stream"
+
+
+class Following:
+    """The answers of this process that go on. `stopping` is set when the process is asked to end."""
+
+    def __init__(self, *, stopping: asyncio.Event | None = None, limit: int = FOLLOWERS) -> None:
+        self.stopping = stopping or asyncio.Event()
+        self._free = limit
+
+    def enter(self) -> None:
+        """Take a place. Raises UnavailableError where there is none."""
+        if self._free <= 0 or self.stopping.is_set():
+            raise UnavailableError("this process follows as many logs as it can, or is about to end", retry_after=5.0)
+        self._free -= 1
+
+    def leave(self) -> None:
+        """Give the place back."""
+        self._free += 1
+
+
+class FollowingResponse(StreamingResponse):
+    """An answer made of chunks that come over time; as events where `events`, with comments in between that keep it alive.
+
+    Its place is taken when it is made. However it ends, `chunks` is closed then.
+    """
+
+    def __init__(self, chunks: AsyncGenerator[bytes, None], following: Following, *, events: bool) -> None:
+        following.enter()
+        self._following = following
+        self._chunks = _kept_alive(chunks, following.stopping) if events else _until(chunks, following.stopping)
+        # Proxies that buffer (nginx) are asked not to, and caches not to keep it.
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(self._chunks, media_type=EVENTS_TYPE if events else "text/plain; charset=utf-8", headers=headers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer; a client that takes nothing any more holds the end of the process up for a second at the most."""
+        serving = asyncio.ensure_future(super().__call__(scope, receive, send))
+        stopping = asyncio.ensure_future(self._following.stopping.wait())
+        try:
+            await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([serving], timeout=_LAST_WRITE_SECONDS)
+            if serving.done():
+                serving.result()
+        finally:
+            stopping.cancel()
+            serving.cancel()
+            await asyncio.gather(serving, stopping, return_exceptions=True)
+            await self._chunks.aclose()
+            self._following.leave()
+
+
+async def _until(chunks: AsyncGenerator[bytes, None], stopping: asyncio.Event) -> AsyncGenerator[bytes, None]:
+    async with aclosing(_with_pauses(chunks, stopping, seconds=None)) as paused:
+        async for chunk in paused:
+            yield chunk or b""
+
+
+async def _kept_alive(chunks: AsyncGenerator[bytes, None], stopping: asyncio.Event) -> AsyncGenerator[bytes, None]:
+    until = asyncio.get_running_loop().time() + LONGEST_SECONDS
+    yield format_sse_event(retry=RETRY_MILLISECONDS)
+    async with aclosing(_with_pauses(chunks, stopping, seconds=KEEP_ALIVE_SECONDS)) as paused:
+        async for chunk in paused:
+            yield KEEPALIVE_COMMENT if chunk is None else chunk
+            if asyncio.get_running_loop().time() > until:
+                return
+
+
+async def _with_pauses(
+    chunks: AsyncGenerator[bytes, None], stopping: asyncio.Event, *, seconds: float | None
+) -> AsyncGenerator[bytes | None, None]:
+    """The chunks, and None after each time of so many seconds without one; ends when the process is asked to stop."""
+    stop = asyncio.ensure_future(stopping.wait())
+    upcoming: asyncio.Future[bytes | None] | None = None
+    try:
+        while True:
+            upcoming = upcoming or asyncio.ensure_future(anext(chunks, None))
+            both: list[asyncio.Future[Any]] = [upcoming, stop]
+            done, _ = await asyncio.wait(both, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if stop in done:
+                return
+            if upcoming not in done:
+                yield None
+                continue
+            chunk, upcoming = upcoming.result(), None
+            if chunk is None:
+                return
+            yield chunk
+    finally:
+        stop.cancel()
+        if upcoming is not None:
+            upcoming.cancel()
+            await asyncio.gather(upcoming, return_exceptions=True)
+        await chunks.aclose()
+
+
+def event(data: Mapping[str, Any], *, kind: str | None = None, id: str | None = None) -> bytes:  # noqa: A002 - its name on the wire
+    """One event with JSON data."""
+    return format_sse_event(data_str=json.dumps(data, ensure_ascii=False, separators=(",", ":")), event=kind, id=id)

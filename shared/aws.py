@@ -44,6 +44,9 @@ class Aws:
     s3: Any = None
     ec2: Any = None
     secretsmanager: Any = None
+    dynamodbstreams: Any = None
+    cloudwatch: Any = None
+    pricing: Any = None
 
 
 @asynccontextmanager

@@ -98,13 +98,23 @@ class Settings(BaseSettings):
         """Name of the queue that producers drop jobs on."""
         return f"{self.queue_prefix}-submissions"
 
+    @property
+    def events_queue(self) -> str:
+        """Name of the queue of events of jobs that somebody subscribes to."""
+        return f"{self.queue_prefix}-events"
+
+    @property
+    def tasks_queue(self) -> str:
+        """Name of the queue of scheduled work: cost windows, scrapes."""
+        return f"{self.queue_prefix}-tasks"
+
     def dispatch_queue(self, region: str) -> str:
         """Name of the queue of a region's doorbells."""
         return f"{self.queue_prefix}-dispatch-{region}"
 
     def queues(self) -> tuple[str, ...]:
         """Names of all queues that have a dead-letter queue beside them."""
-        return (self.submissions_queue, *(self.dispatch_queue(region) for region in self.regions))
+        return (self.submissions_queue, self.events_queue, self.tasks_queue, *(self.dispatch_queue(region) for region in self.regions))
 
 
 def dead_letter_queue(queue: str) -> str:

@@ -27,6 +27,8 @@ _QUEUE = {"VisibilityTimeout": "60", "ReceiveMessageWaitTimeSeconds": "20", "Mes
 _DEAD = {"MessageRetentionPeriod": str(14 * _DAY)}
 _READY_PROJECTION = ("fence", "priority", "namespace")
 """What a dispatcher must know of a ready job to claim it, so that it needs no read before."""
+_STREAM = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
+"""Events of jobs are told to subscribers from here, so that they cost no write of their own."""
 _UNSUPPORTED = {"UnknownOperationException", "UnsupportedOperation", "NotImplemented", "InvalidAction"}
 _WAIT = {"Delay": 1, "MaxAttempts": 120}
 
@@ -83,7 +85,9 @@ async def _table(client: Any, name: str, report: Report) -> None:
             raise
         made = False
     await client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=_WAIT)
-    _check_table((await client.describe_table(TableName=name))["Table"])
+    found = (await client.describe_table(TableName=name))["Table"]
+    _check_table(found)
+    await _stream(client, found)
     await _expiry(client, name)
     await _recovery(client, name, report)
     report.say(f"table {name}", made=made)
@@ -96,6 +100,7 @@ def _table_shape(name: str) -> dict[str, Any]:
         "BillingMode": "PAY_PER_REQUEST",
         "AttributeDefinitions": [{"AttributeName": attribute, "AttributeType": "S"} for attribute in attributes],
         "KeySchema": _key_schema("pk", "sk"),
+        "StreamSpecification": _STREAM,
         "GlobalSecondaryIndexes": [
             {"IndexName": index, "KeySchema": _key_schema(*pair), "Projection": _projection(index)} for index, pair in keys.INDEXES.items()
         ],
@@ -135,6 +140,21 @@ def _check_projection(name: str, index: str, projection: dict[str, Any]) -> None
 
 def _keys_of(described: dict[str, Any]) -> tuple[str, ...]:
     return tuple(key["AttributeName"] for key in sorted(described["KeySchema"], key=lambda key: key["KeyType"]))
+
+
+async def _stream(client: Any, found: dict[str, Any]) -> None:
+    """A table that was made before there were subscribers gets its stream now."""
+    name, standing = found["TableName"], found.get("StreamSpecification", {})
+    if not standing.get("StreamEnabled"):
+        try:
+            await client.update_table(TableName=name, StreamSpecification=_STREAM)
+        except ClientError as error:
+            # Another bootstrap was faster.
+            if _code(error) not in {"ResourceInUseException", "ValidationException"}:
+                raise
+        await client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=_WAIT)
+    elif standing.get("StreamViewType") not in {"NEW_IMAGE", "NEW_AND_OLD_IMAGES"}:
+        raise ShapeError(f"table {name}: its stream shows {standing.get('StreamViewType')}, and must show NEW_IMAGE")
 
 
 async def _expiry(client: Any, name: str) -> None:

@@ -1,0 +1,1 @@
+"""The consumer that writes cost reports."""

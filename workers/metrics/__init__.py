@@ -1,0 +1,1 @@
+"""The consumer that scrapes GPU metrics."""

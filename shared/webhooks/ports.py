@@ -1,0 +1,76 @@
+"""What deliveries need of the world: somebody who sends a message to an endpoint, and somebody who knows how the endpoint fares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from shared.webhooks.model import Webhook, WebhookEvent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Message:
+    """What an endpoint is sent. `id` and `body` are the same at every attempt, and for every endpoint that is told of the event.
+
+    `id` is `<job id>#<number of the event>`: a receiver that has it already has the message already. `body` is JSON in UTF-8. `at` is the
+    time of the event; the time of the attempt, which a signature covers, is the sender's to tell.
+    """
+
+    id: str
+    event: WebhookEvent
+    at: datetime
+    cluster: str
+    region: str
+    body: bytes
+
+
+class Failure(StrEnum):
+    """Why there was no answer."""
+
+    TIMEOUT = "timeout"  # none within the time that an attempt has
+    CONNECTION = "connection"  # refused, reset, or ended before an answer
+    TLS = "tls"  # no certificate that is valid for the host
+    UNRESOLVED = "unresolved"  # the host has no address now
+    ADDRESS = "address"  # the URL may not be sent to: the rules of `shared.webhooks.urls`
+    PROTOCOL = "protocol"  # what came is no HTTP
+    OURS = "ours"  # the fault is on our side, such as a secret that can't be read: says nothing about the endpoint
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What came of one attempt: a status, or a failure, never both.
+
+    `text` is the beginning of the answer, or of what the failure says; never a secret. `latency` is in milliseconds. `retry_after` is the
+    header as it came, unread.
+    """
+
+    status: int | None = None
+    failure: Failure | None = None
+    text: str = ""
+    latency: int = 0
+    retry_after: str | None = None
+
+
+class Sender(Protocol):
+    """Makes attempts."""
+
+    async def send(self, webhook: Webhook, message: Message) -> Answer:
+        """Send once, signed for this moment. Takes a bounded time, and raises nothing (but when it is cancelled)."""
+        ...
+
+
+class Health(Protocol):
+    """How endpoints fare. What it keeps for more than a moment is in the table; none of its methods raises."""
+
+    async def paused_until(self, webhook: Webhook) -> datetime | None:
+        """Asked before each attempt: None lets it go; else the endpoint is spared, and nothing is sent to it before then.
+
+        Whoever is let through while an endpoint is on trial is that trial, and tells of it by `answered`.
+        """
+        ...
+
+    async def answered(self, webhook: Webhook, answer: Answer) -> None:
+        """Told after each attempt. One that can't go on is disabled here: at once after a 410, or at its limit."""
+        ...

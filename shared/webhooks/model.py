@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from pydantic import AwareDatetime
 
 from shared.jobs.model import Record
 
-WebhookEvent = Literal["job.completed", "job.failed", "job.started"]
-EVENTS: Final[tuple[WebhookEvent, ...]] = ("job.completed", "job.failed", "job.started")
+WebhookEvent = Literal["job.cancelled", "job.completed", "job.failed", "job.interrupted", "job.queued", "job.started"]
+EVENTS: Final[tuple[WebhookEvent, ...]] = get_args(WebhookEvent)
+"""`job.completed`, `job.failed` and `job.started` are those of GCO; the others are ours."""
 
 
 class Webhook(Record):
@@ -23,6 +24,9 @@ class Webhook(Record):
     created_at: AwareDatetime
     created_by: str
     signed: bool = False
+    disabled_at: AwareDatetime | None = None
+    """Since when nothing is sent to it: its events are kept as failed deliveries, which can be sent again."""
+    disabled_reason: str | None = None
 
     @property
     def secret_name(self) -> str:

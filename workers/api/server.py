@@ -6,8 +6,6 @@ Without an identity source everybody who reaches the port may do everything; so 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,6 +23,7 @@ from workers.api.cluster_access import ClusterAccess
 from workers.api.core import open_core
 from workers.api.following import Following
 from workers.api.rate_limits import Rates
+from workers.loopback import is_loopback
 
 log = structlog.get_logger()
 
@@ -74,15 +73,6 @@ def check_host(host: str) -> None:
     """Raise ExposedError unless every address of a host is of the loopback interface."""
     if not is_loopback(host):
         raise ExposedError(host)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether every address of a host is of the loopback interface."""
-    try:
-        addresses = {str(found[4][0]) for found in socket.getaddrinfo(host or "0.0.0.0", None)}
-    except (OSError, UnicodeError):
-        return False
-    return all(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in addresses)
 
 
 async def serve(settings: Settings, where: ServerSettings, stop: asyncio.Event) -> None:

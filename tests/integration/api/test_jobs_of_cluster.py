@@ -377,6 +377,33 @@ async def test_a_job_is_deleted_by_name_and_uid(client, region):
     assert (again.status_code, again.json()["detail"]) == (404, "Job 'a' not found")
 
 
+async def test_a_job_that_changes_before_its_deletion_is_left_alone(client, region):
+    await make(region, "a")
+    region.fault(method="DELETE", path="/jobs/a", status=409)
+
+    answer = await client.delete(f"{JOBS}/{NAMESPACE}/a")
+
+    assert (answer.status_code, answer.json()["detail"]) == (409, "Job 'a' changed before its UID-preconditioned delete")
+    assert len(await region.objects()) == 1
+
+
+async def test_a_job_that_no_longer_fulfils_the_filter_is_left_alone(client, region):
+    """It was listed as one that waits, and runs by the time at which it would be deleted."""
+    made = await make(region, "a")
+    region.fault(method="GET", path="/jobs/a$", action="delay", delay=1.0)
+    deleting = asyncio.create_task(bulk(client, status="pending"))
+    await region.until_true(lambda: not region.server.faults.waiting)
+    path = f"{OBJECTS}/a"
+    await region.api.request("PATCH", path, body={"spec": {"suspend": False}}, content_type="application/merge-patch+json")
+    await listed_when(client, lambda answer: answer["total"] == 1, status="running")
+
+    answer = await deleting
+
+    assert (answer["total_matched"], answer["deleted_count"], answer["jobs"]) == (1, 0, [])
+    assert answer["failed"] == [{"name": "a", "namespace": NAMESPACE, "error": "Job 'a' has changed: it is running"}]
+    assert [one["metadata"]["uid"] for one in await region.objects()] == [made["metadata"]["uid"]]
+
+
 @pytest.mark.parametrize("name", ["%2E%2E", "%2E", "a%2Fb", "a%00", "A", "x" * 254])
 async def test_what_can_be_no_name_is_not_found(client, region, name):
     await make(region, "a")

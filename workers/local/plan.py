@@ -11,7 +11,7 @@ from pathlib import Path
 from workers.local import environment, outside, readiness
 from workers.local.child import ChildSpec
 from workers.local.options import Options
-from workers.loopback import reachable_at
+from workers.loopback import is_loopback, reachable_at
 
 NAMESPACE = "gco-jobs"
 """The one namespace that the policy allows unless told otherwise; real clusters have it made by whoever runs them."""
@@ -98,6 +98,8 @@ def workers(options: Options, layout: Layout) -> list[ChildSpec]:
 def worker_environment(options: Options, layout: Layout) -> dict[str, str]:
     """What the workers have in common, and what one more of them would need."""
     settings = {"GPUFLEET_SPOT_PRICES_FILE": str(layout.spot_prices), **options.settings}
+    if is_loopback(layout.api_host):  # else others could have this machine's own services called, which ask for no credentials
+        settings.setdefault("GPUFLEET_WEBHOOK_LOCAL", "true")
     if options.kubeconfig is not None:
         settings |= outside.carried(os.environ)
     return environment.worker(layout.aws_endpoint, regions=options.regions, kubeconfig=layout.kubeconfig, more=settings)

@@ -320,8 +320,11 @@ async def test_the_events_of_a_failed_job(client, region):
     started = next(event for event in found["events"] if event["reason"] == "Started")
     pods = await view(client, what="/pods")
     nodes = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in pods["pods"]}
-    assert started["source"]["component"] == "kubelet"
-    assert started["involvedObject"]["name"] in nodes
+    assert started["source"] == {"component": "kubelet", "host": nodes[started["involvedObject"]["name"]]}
+    placed = next(event for event in found["events"] if event["reason"] == "Scheduled")
+    assert placed["source"] == {"component": "default-scheduler", "host": None}
+    assert placed["firstTimestamp"] == placed["lastTimestamp"] is not None
+    assert placed["count"] == 1
     assert made["metadata"]["name"] == "train"
 
 

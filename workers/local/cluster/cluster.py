@@ -10,6 +10,7 @@ from workers.local.cluster.answers import RefusedError, Response, Stream, no_suc
 from workers.local.cluster.container_logs import read_log
 from workers.local.cluster.deletion import Deletion
 from workers.local.cluster.discovery import Discovery
+from workers.local.cluster.event_recorder import EventRecorder
 from workers.local.cluster.job_controller import JobController
 from workers.local.cluster.kinds import Catalogue, Kind
 from workers.local.cluster.kubelet import Kubelet
@@ -56,6 +57,7 @@ class SimulatedCluster:
     `etcd_limit_bytes` is etcd's `--max-request-bytes`. `backoff_base_seconds` is the Job controller's first wait after a failed
     pod, where it differs from that of `pace`. `extra_kinds` are served and stored, as custom resources are. With `queues`
     Kueue is there: local queues, in every namespace, with what may run in each at once, such as `{"gpus": {"nvidia.com/gpu": "8"}}`.
+    Without `events` no component writes any, which saves a third of the work where nobody reads them.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class SimulatedCluster:
         namespaces: Iterable[str] = (),
         extra_kinds: Iterable[Kind] = (),
         queues: Mapping[str, Mapping[str, str]] | None = None,
+        events: bool = True,
         history_limit: int = 20_000,
     ) -> None:
         self.name = name
@@ -85,6 +88,9 @@ class SimulatedCluster:
         catalogue = Catalogue(extra_kinds)
         self._agenda = Agenda(clock)
         self._store = Store(history_limit=history_limit)
+        recorder = EventRecorder(
+            store=self._store, agenda=self._agenda, catalogue=catalogue, randomness=Randomness(seed, f"{name}/events"), enabled=events
+        )
         self._world = World(
             name=name,
             region=region,
@@ -93,6 +99,7 @@ class SimulatedCluster:
             agenda=self._agenda,
             randomness=Randomness(seed, name),
             pace=pace,
+            events=recorder,
         )
         deletion = Deletion(self._world)
         self._scheduler = Scheduler(self._world)

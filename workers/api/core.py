@@ -37,6 +37,7 @@ from workers.api.cluster_access import ClusterAccess
 from workers.api.dispatch_pass import DispatchPass, Poll
 from workers.api.following import Following
 from workers.api.live_logs import LiveLogs
+from workers.loops import Loops
 
 if TYPE_CHECKING:
     from shared.clusters.api import KubernetesApi
@@ -109,6 +110,8 @@ class Core:
     logs: LogReader | None = None
     costs: CostReports | None = None
     following: Following = field(default_factory=Following)
+    loops: Loops = field(default_factory=Loops)
+    """The loops of workers that run in this process beside the API."""
     look_seconds: float = 1.0
     """How soon a follower of logs asks again whether its job goes on; later, while nothing changes."""
 
@@ -125,8 +128,8 @@ class Core:
         return await self.clusters.api(self.region, streams=True)
 
 
-async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = None) -> Core:
-    """The core over the clients of the control region.
+async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = None, region: str | None = None) -> Core:
+    """The core over the clients of the control region, for the API of a region: the control region where that has a cluster, unless said.
 
     Raises PolicyFileError, which is told before AWS is asked anything, and NotFoundError where a queue is missing (bootstrap makes it).
 
@@ -135,7 +138,8 @@ async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = 
     gate = submitting.gate(settings)
     parts = await assembly.assemble(settings, aws)
     way_in = submitting.way_in(parts, gate)
-    region = settings.control_region if settings.control_region in settings.regions else settings.regions[0]
+    if region is None:
+        region = settings.control_region if settings.control_region in settings.regions else settings.regions[0]
     webhooks = Webhooks(parts.table)
     reaches = access if access is not None and access.any else None
     return Core(

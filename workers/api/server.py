@@ -20,7 +20,7 @@ from shared.errors import FleetError
 from shared.settings import Settings
 from workers.api.app import create_app
 from workers.api.cluster_access import ClusterAccess
-from workers.api.core import open_core
+from workers.api.core import Core, open_core
 from workers.api.following import Following
 from workers.api.rate_limits import Rates
 from workers.loopback import is_loopback
@@ -81,11 +81,16 @@ async def serve(settings: Settings, where: ServerSettings, stop: asyncio.Event) 
     access = ClusterAccess(settings)
     try:
         async with open_core(settings, access=access) as core:
-            app = create_app(replace(core, following=Following(stopping=stop)), rates=Rates(settings.rate_limit))
-            app.open()
-            await _run(app, where, stop, grace=settings.shutdown_seconds)
+            await serve_core(core, where, stop)
     finally:
         await access.close()
+
+
+async def serve_core(core: Core, where: ServerSettings, stop: asyncio.Event) -> None:
+    """Serve over a core that is ready until asked to stop; for whoever has looked at the identity sources already."""
+    app = create_app(replace(core, following=Following(stopping=stop)), rates=Rates(core.settings.rate_limit))
+    app.open()
+    await _run(app, where, stop, grace=core.settings.shutdown_seconds)
 
 
 async def _run(app: FastAPI, where: ServerSettings, stop: asyncio.Event, *, grace: float) -> None:

@@ -13,6 +13,7 @@ from tests.integration.api.conftest import serving
 from tests.integration.region import job
 from workers.api.cluster_access import ClusterAccess
 from workers.api.core import build
+from workers.api.gco import bulk_deleting
 
 NAMESPACE = "gco-jobs"
 OBJECTS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
@@ -359,6 +360,22 @@ async def test_bulk_delete_by_status_label_and_age(client, region):
     assert named(await bulk(client, label_selector="!keep")) == ["runs"]
     assert named(await bulk(client, namespace=NAMESPACE)) == ["keep"]
     assert await region.objects() == []
+
+
+async def test_what_one_request_does_not_delete_is_told(client, region, monkeypatch):
+    for name in ("a", "b", "c"):
+        await make(region, name)
+
+    monkeypatch.setattr(bulk_deleting, "MOST", 2)
+    would = await bulk(client, all=True, dry_run=True)
+    some = await bulk(client, all=True)
+    monkeypatch.setattr(bulk_deleting, "SECONDS", 0.0)
+    late = await bulk(client, all=True)
+
+    assert (would["total_matched"], len(would["jobs"]), would["remaining"]) == (3, 2, 1)
+    assert (some["total_matched"], some["deleted_count"], some["remaining"]) == (3, 2, 1)
+    assert (late["total_matched"], late["deleted_count"], late["failed"], late["remaining"]) == (1, 0, None, 1)
+    assert len(await region.objects()) == 1
 
 
 async def test_jobs_of_the_queue_are_cancelled_by_a_bulk_delete(client, region):

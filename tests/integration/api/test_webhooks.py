@@ -133,7 +133,7 @@ async def test_a_secret_of_standard_webhooks_is_taken(client):
     ("url", "rule"),
     [
         ("http://hooks.example.com", "must begin with https://"),
-        ("https://127.0.0.1/", "its host must have public addresses only, and 127.0.0.1 has 127.0.0.1"),
+        ("https://127.0.0.1/", "its host must have public addresses only, and 127.0.0.1 is none"),
         ("https://user:pw@hooks.example.com", "must not have a user or a password"),
         ("https://hooks.example.com:22", "its port must be 443 or from 1024 to 65535"),
         ("nonsense", "must begin with https://"),

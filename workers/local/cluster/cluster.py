@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from workers.local.cluster import usage
 from workers.local.cluster.agenda import Agenda
 from workers.local.cluster.answers import RefusedError, Response, Stream, no_such_path, not_allowed, not_found
 from workers.local.cluster.container_logs import read_log
@@ -57,7 +58,7 @@ class SimulatedCluster:
     `etcd_limit_bytes` is etcd's `--max-request-bytes`. `backoff_base_seconds` is the Job controller's first wait after a failed
     pod, where it differs from that of `pace`. `extra_kinds` are served and stored, as custom resources are. With `queues`
     Kueue is there: local queues, in every namespace, with what may run in each at once, such as `{"gpus": {"nvidia.com/gpu": "8"}}`.
-    Without `events` no component writes any, which saves a third of the work where nobody reads them.
+    Without `metrics` there is no metrics server. Without `events` no component writes any, which saves a third of the work.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class SimulatedCluster:
         extra_kinds: Iterable[Kind] = (),
         queues: Mapping[str, Mapping[str, str]] | None = None,
         events: bool = True,
+        metrics: bool = True,
         history_limit: int = 20_000,
     ) -> None:
         self.name = name
@@ -85,7 +87,7 @@ class SimulatedCluster:
         self.pace = pace
         self.started: list[Started] = []
         self.on_pod_started: list[Callable[[Object, Object], None]] = []
-        catalogue = Catalogue(extra_kinds)
+        catalogue = Catalogue((*extra_kinds, *(usage.KINDS if metrics else ())))
         self._agenda = Agenda(clock)
         self._store = Store(history_limit=history_limit)
         recorder = EventRecorder(
@@ -106,6 +108,7 @@ class SimulatedCluster:
         self._jobs = JobController(self._world, deletion)
         self._queues = QueueAdmission(self._world, queues) if queues is not None else None
         self._kubelet = Kubelet(self._world, deletion, on_started=self._note_start)
+        self._usage = usage.Usage(self._world, started=self._kubelet.running_since)
         self._workloads = Workloads(self._world)
         self._writing = Writing(self._world, deletion, etcd_limit=etcd_limit_bytes)
         self._reading = Reading(self._world)
@@ -153,6 +156,8 @@ class SimulatedCluster:
             if page is None:
                 raise no_such_path()
             return page
+        if route.kind.group == usage.GROUP:
+            return self._usage.answer(method, route, query)
         if route.subresource in ("log", "eviction"):
             return self._pod_action(method, route, query)
         if route.name:

@@ -55,6 +55,12 @@ class Kubelet:
         sandbox = self._sandboxes.get(uid)
         return sandbox.log if sandbox is not None else None
 
+    def running_since(self, uid: str) -> float | None:
+        """When the present run of a pod's containers began, in unix seconds; None where none runs."""
+        sandbox = self._sandboxes.get(uid)
+        run = sandbox.log.runs[-1] if sandbox is not None and sandbox.log.runs else None
+        return run.started if run is not None and run.ended is None else None
+
     def _see(self, change: Change) -> None:
         pod = change.new
         if change.type == DELETED:

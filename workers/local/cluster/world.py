@@ -20,6 +20,8 @@ class Pace:
     """Between a write and a controller's answer to it."""
     container_start: float = 0.05
     """Between the placing of a pod and its containers running: image pull and start."""
+    first_sample: float = 0.3
+    """Between the start of a pod's containers and the first sample of what they use; 15 to 30 on a real cluster."""
     default_duration: float = 0.5
     """How long a pod runs that carries no `simulation.gpufleet.io/duration`."""
     termination: float = 0.2

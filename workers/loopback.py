@@ -24,3 +24,12 @@ def reachable_at(host: str) -> str:
     if not address.is_unspecified:
         return host
     return "::1" if address.version == 6 else "127.0.0.1"
+
+
+def is_local_name(name: str) -> bool:
+    """Whether a name can mean nothing but this machine: a loopback address, or `localhost` (RFC 6761, section 6.3). Asks no resolver."""
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        lowered = name.lower().rstrip(".")
+        return lowered == "localhost" or lowered.endswith(".localhost")

@@ -88,9 +88,11 @@ async def serve(settings: Settings, where: ServerSettings, stop: asyncio.Event) 
 
 async def serve_core(core: Core, where: ServerSettings, stop: asyncio.Event) -> None:
     """Serve over a core that is ready until asked to stop; for whoever has looked at the identity sources already."""
-    app = create_app(replace(core, following=Following(stopping=stop)), rates=Rates(core.settings.rate_limit))
+    settings = core.settings
+    following = replace(core, following=Following(stopping=stop))
+    app = create_app(following, rates=Rates(settings.rate_limit), local_only=not settings.identity)
     app.open()
-    await _run(app, where, stop, grace=core.settings.shutdown_seconds)
+    await _run(app, where, stop, grace=settings.shutdown_seconds)
 
 
 async def _run(app: FastAPI, where: ServerSettings, stop: asyncio.Event, *, grace: float) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import os
 import re
@@ -18,6 +17,7 @@ from httpx_sse import EventSource
 
 from workers.cli.answers import error_of, no_fleet
 from workers.cli.failures import CommandError, ExitCode
+from workers.loopback import is_local_name
 
 Json = dict[str, Any]
 
@@ -243,17 +243,10 @@ def _credentials(api: str, key: str | None) -> dict[str, str]:
     if not _TOKEN.fullmatch(key):
         raise CommandError("--key: must be one word as `gpufleet keys create` prints it", code=ExitCode.USAGE)
     url = httpx.URL(api)
-    if url.scheme != "https" and not _is_loopback(url.host) and os.environ.get(_ALLOW_HTTP) != "1":
+    if url.scheme != "https" and not is_local_name(url.host) and os.environ.get(_ALLOW_HTTP) != "1":
         rule = f"must be https where a key is sent, which anybody on the way could read; {_ALLOW_HTTP}=1 allows it in a network you trust"
         raise CommandError.at("--api", api, rule)
     return {"Authorization": f"Bearer {key}"}
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")  # RFC 6761, section 6.3
 
 
 def _no_address(api: str) -> CommandError:

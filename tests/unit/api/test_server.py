@@ -69,7 +69,7 @@ def test_the_program_says_so_and_ends():
 @pytest.mark.parametrize(
     ("module", "unwanted"),
     [
-        ("workers.api.lambda_handler", {"kubernetes", "uvicorn", "typer", "ministack", "yaml", "kubernetes_validate"}),
+        ("workers.api.lambda_handler", {"kubernetes", "limits", "uvicorn", "typer", "ministack", "yaml", "kubernetes_validate"}),
         ("workers.ingest.handler", {"kubernetes", "uvicorn", "typer", "ministack", "yaml", "fastapi", "starlette", "mangum"}),
     ],
 )

@@ -1,8 +1,9 @@
 """`python -m bench.bare_api PORT`: the least that an HTTP endpoint can do which stores a job and rings: what a submission is compared with.
 
-FastAPI and aiobotocore as anybody would use them: a dictionary comes in, one transaction is written, one message is sent, a dictionary goes
-out. The transaction has the items, sizes and conditions of a real submission, recorded once at the start; for each request only keys and
-ids are put into it. Nothing is checked, hashed, compressed, logged or told back, no caller is known and no rate is limited.
+FastAPI and aiobotocore as they come, with room for as many connections as ours: a dictionary comes in, one transaction is written, one
+message is sent, a dictionary goes out. The transaction has the items, sizes and conditions of a real submission, recorded once at the
+start; for each request only keys and ids are put into it. Nothing is checked, hashed, compressed, logged or told back, no caller is
+known and no rate is limited.
 """
 
 from __future__ import annotations
@@ -15,14 +16,18 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import uvicorn
+from aiobotocore.config import AioConfig
 from fastapi import FastAPI
 
-from bench.workload import request
-from shared.aws import Aws, connect
+from bench.workload import submission
+from shared.aws import CONNECTIONS, Aws, connect
 from shared.ids import RandomIds
+from shared.jobs.fields import JobFields
 from shared.settings import Settings
 from workers.assembly import assemble
 from workers.submitting import way_in
+
+_CONFIG = AioConfig(max_pool_connections=CONNECTIONS)
 
 
 class _Recorder:
@@ -40,7 +45,8 @@ async def _recorded(aws: Aws, settings: Settings) -> list[dict[str, Any]]:
     """The actions of a real submission."""
     recorder = _Recorder()
     core = await assemble(settings, Aws(dynamodb=recorder, sqs=aws.sqs))
-    await way_in(core).submission.submit(request())
+    wanted = JobFields.model_validate(submission()).request(scope="local", idempotency_key=None, submitted_by="local")
+    await way_in(core).submission.submit(wanted)
     return recorder.actions
 
 
@@ -65,7 +71,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with connect(settings.control_region, "dynamodb", "sqs") as aws:
+        async with connect(settings.control_region, "dynamodb", "sqs", config=_CONFIG) as aws:
             queue = await aws.sqs.get_queue_url(QueueName=settings.dispatch_queue(settings.regions[0]))
             app.state.parts = (aws, await _recorded(aws, settings), queue["QueueUrl"])
             yield

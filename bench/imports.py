@@ -18,13 +18,14 @@ from bench.figures import Figure, Options
 HANDLER = "workers.api.lambda_handler"
 RUNS = 7
 WORKERS = {
-    "workers.api.lambda_handler": ("kubernetes",),
+    "workers.api.lambda_handler": ("kubernetes", "limits"),
     "workers.ingest.__main__": ("kubernetes", "fastapi"),
     "workers.sweeper.__main__": ("kubernetes", "fastapi"),
     "workers.dispatcher.__main__": ("fastapi",),
     "workers.observer.__main__": ("fastapi",),
 }
-"""Programs, and the packages that they have no use for: only dispatchers and observers speak to clusters, only the API serves HTTP."""
+"""Programs, and the packages that they have no use for: only dispatchers and observers speak to clusters, only the API serves HTTP, and
+on Lambda API Gateway throttles."""
 _ROOT = Path(__file__).parent.parent
 _OURS = ("shared", "workers")
 

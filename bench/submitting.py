@@ -23,15 +23,15 @@ import aiohttp
 import psutil
 
 from bench.figures import Figure, Options
-from bench.stage import NAMESPACE, REGION, answers, aws_environment, child, free_ports
-from bench.workload import at_a_time, manifest
+from bench.stage import REGION, answers, aws_environment, child, free_ports
+from bench.workload import at_a_time, submission
 
 SUBMISSIONS = 200
 ROUNDS = 31
 CONNECTIONS = 16
 BOUND = 0.6
 _PATH = "/api/v1/queue/jobs"
-_BODY = json.dumps({"manifest": manifest(), "target_region": REGION, "namespace": NAMESPACE, "labels": {"team": "vision"}}).encode()
+_BODY = json.dumps(submission()).encode()
 
 
 class _Server:

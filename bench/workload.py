@@ -39,6 +39,11 @@ def request(*, duration: float = DURATION) -> JobRequest:
     return JobRequest(manifest=manifest(duration=duration), region=REGION, namespace=NAMESPACE)
 
 
+def submission() -> dict[str, Any]:
+    """The same as the body of a request to the API."""
+    return {"manifest": manifest(), "target_region": REGION, "namespace": NAMESPACE, "labels": {"team": "vision"}}
+
+
 async def at_a_time(concurrency: int, count: int, work: Callable[[int], Awaitable[Any]]) -> list[Any]:
     """Do something `count` times, `concurrency` at a time."""
     free = asyncio.Semaphore(concurrency)

@@ -12,6 +12,7 @@ from shared.jobs.placement import RegionPlacement
 from shared.jobs.submission import Submission
 from shared.policy.gate import Gate
 from shared.policy.loading import load_policy
+from shared.settings import Settings
 from shared.store.cluster_reports import ClusterReports
 from shared.store.counters import Counters
 from workers.assembly import Core
@@ -27,15 +28,22 @@ class WayIn:
     reports: ClusterReports
 
 
-def way_in(core: Core) -> WayIn:
-    """The way in over a core. Raises PolicyFileError for a bad policy file."""
+def gate(settings: Settings) -> Gate:
+    """Admission by the policy of the settings. Raises PolicyFileError for a bad policy file."""
+    return Gate(load_policy(settings.policy_file))
+
+
+def way_in(core: Core, admission: Gate | None = None) -> WayIn:
+    """The way in over a core; `admission` where the policy has been read already. Raises PolicyFileError for a bad policy file."""
     settings = core.settings
-    gate = Gate(load_policy(settings.policy_file))
+    admission = admission or gate(settings)
     counters = Counters(core.table, core.layout)
     reports = ClusterReports(core.table)
     placement = RegionPlacement(regions=settings.regions, reports=reports, backlog=counters, clock=core.clock)
-    submission = Submission(store=core.store, admission=gate, placement=placement, doorbell=core.doorbell, clock=core.clock, ids=core.ids)
-    return WayIn(gate=gate, submission=submission, counters=counters, reports=reports)
+    submission = Submission(
+        store=core.store, admission=admission, placement=placement, doorbell=core.doorbell, clock=core.clock, ids=core.ids
+    )
+    return WayIn(gate=admission, submission=submission, counters=counters, reports=reports)
 
 
 def further_problems(

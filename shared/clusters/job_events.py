@@ -109,9 +109,10 @@ def _created(events: Iterable[Document]) -> list[str]:
 
 
 def _moment(event: Document) -> tuple[datetime, int]:
-    """When an Event happened at last; of those in one second, the one that was written later is the later one."""
+    """The second in which an Event happened at last, since most components tell no more; in one second, the order of writing."""
     version = str(event["metadata"].get("resourceVersion") or "")
-    return _last(event) or datetime.min.replace(tzinfo=UTC), int(version) if version.isdecimal() else 0
+    last = _last(event) or datetime.min.replace(tzinfo=UTC)
+    return last.replace(microsecond=0), int(version) if version.isdecimal() else 0
 
 
 def _last(event: Document) -> datetime | None:

@@ -18,7 +18,7 @@ from typing import Any, Final
 from shared.clusters import names
 from shared.clusters.api import KubernetesApi
 from shared.clusters.errors import ExpiredError
-from shared.clusters.job_status import JobStatus, computed_status
+from shared.clusters.job_status import ComputedStatus, computed_status
 from shared.clusters.kinds import JOB
 from shared.clusters.list_stream import read_page
 from shared.clusters.observed import Document, moment
@@ -60,7 +60,7 @@ class JobFilter:
     """Which Jobs: all that fulfil every condition that is given."""
 
     label_selector: str = ""
-    status: JobStatus | None = None
+    status: ComputedStatus | None = None
     created_before: datetime | None = None
 
     @property
@@ -111,7 +111,10 @@ def summary(job: Document) -> dict[str, Any]:
     status: Document = job.get("status") or {}
     ours = (metadata.get("labels") or {}).get(names.MANAGED) == "true"
     return {
-        "metadata": {key: metadata.get(key) for key in ("name", "namespace", "creationTimestamp", "labels", "uid")},
+        "metadata": {
+            **{key: metadata.get(key) for key in ("name", "namespace", "creationTimestamp", "uid")},
+            "labels": metadata.get("labels") or {},
+        },
         "spec": {key: spec.get(key) for key in ("parallelism", "completions", "backoffLimit")},
         "status": {
             **{key: status.get(key) or 0 for key in ("active", "succeeded", "failed")},

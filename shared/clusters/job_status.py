@@ -13,7 +13,7 @@ from typing import Final
 from shared.clusters.observed import Document, condition
 
 
-class JobStatus(StrEnum):
+class ComputedStatus(StrEnum):
     """The four words of the GCO door."""
 
     PENDING = "pending"  # suspended, or no pod of it runs
@@ -25,22 +25,22 @@ class JobStatus(StrEnum):
 _ENDING: Final = ("FailureTarget", "SuccessCriteriaMet")
 
 
-def computed_status(job: Document) -> JobStatus:
+def computed_status(job: Document) -> ComputedStatus:
     """The word for a Job's document."""
     status: Document = job.get("status") or {}
     if condition(status, "Failed"):
-        return JobStatus.FAILED
+        return ComputedStatus.FAILED
     if condition(status, "Complete"):
-        return JobStatus.SUCCEEDED
+        return ComputedStatus.SUCCEEDED
     if (job.get("spec") or {}).get("suspend"):
-        return JobStatus.PENDING
+        return ComputedStatus.PENDING
     ends = any(condition(status, kind) for kind in _ENDING)
-    return JobStatus.RUNNING if ends or _running(status) > 0 else JobStatus.PENDING
+    return ComputedStatus.RUNNING if ends or _running(status) > 0 else ComputedStatus.PENDING
 
 
 def finished(job: Document) -> bool:
     """Whether a Job has ended."""
-    return computed_status(job) in (JobStatus.SUCCEEDED, JobStatus.FAILED)
+    return computed_status(job) in (ComputedStatus.SUCCEEDED, ComputedStatus.FAILED)
 
 
 def _running(status: Document) -> int:

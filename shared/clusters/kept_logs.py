@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
 
 
 class Objects(Protocol):
@@ -22,7 +25,10 @@ class Objects(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeptLog:
-    """The log of one container: `bytes` were kept under `key`; when `truncated`, they are the end of a longer one."""
+    """The log of one container: `bytes` were kept under `key`; when `truncated`, they are the end of a longer one.
+
+    With `timestamps` each line stands behind its time, as the kubelet gives it, so that who has followed the log can go on from it.
+    """
 
     pod: str
     container: str
@@ -30,6 +36,7 @@ class KeptLog:
     bytes: int
     truncated: bool = False
     exit_code: int | None = None
+    timestamps: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,6 +85,12 @@ async def read_kept(objects: Objects, job_id: str, execution: int) -> KeptLogs |
         job_id=document["job_id"],
         execution=document["execution"],
         kept_at=datetime.fromisoformat(document["kept_at"]),
-        containers=tuple(KeptLog(**one) for one in document["containers"]),
-        lost=tuple(LostLog(**one) for one in document["lost"]),
+        containers=tuple(_read(KeptLog, one) for one in document["containers"]),
+        lost=tuple(_read(LostLog, one) for one in document["lost"]),
     )
+
+
+def _read(kind: type[T], document: Mapping[str, Any]) -> T:
+    """A record of the fields that it knows: an index may be older than its reader, or newer."""
+    known = {one.name for one in fields(kind)}  # type: ignore[arg-type] # both kinds are dataclasses
+    return kind(**{name: value for name, value in document.items() if name in known})

@@ -80,7 +80,7 @@ class LogFollower:
         self._ends_with_pod = ends_with_pod
         self._clock = clock or SystemClock()
         ours = position is not None and position.job == job_key(self._uid)
-        self.position = position if position is not None and ours else Position(job=job_key(self._uid))
+        self._position = position if position is not None and ours else Position(job=job_key(self._uid))
         self._pods = FollowedPods()
         self._looked = asyncio.Event()
         self._job_over = False
@@ -93,11 +93,16 @@ class LogFollower:
         self._tasks: set[asyncio.Task[None]] = set()
         self._pod_tasks: set[asyncio.Task[None]] = set()
 
+    @property
+    def position(self) -> Position:
+        """Where it stands: that of the beginning, unless it was of another Job, moved on."""
+        return self._position
+
     def position_after(self, source: Source, at: int) -> str:
         """Move the position over the next line that was told, and give it as text."""
-        marks = self.position.marks
+        marks = self._position.marks
         marks[source.key] = passed(marks.get(source.key), at)
-        return self.position.encode()
+        return self._position.encode()
 
     async def items(self) -> AsyncGenerator[Item, None]:
         """What there is to tell, until the end. Everything is let go when the generator is closed."""
@@ -189,10 +194,10 @@ class LogFollower:
         return pod_news(pod) if controller_uid(pod) == self._uid else None
 
     def _see_all(self, listed: list[PodNews]) -> None:
-        if not self._looked.is_set() and not self.position.begun:
-            self.position.begun = max((pod.made for pod in listed), default=0) or 1
+        if not self._looked.is_set() and not self._position.begun:
+            self._position.begun = max((pod.made for pod in listed), default=0) or 1
             if self._choice.since is not None:
-                self.position.since = int((self._clock.now() - self._choice.since).timestamp() * SECOND)
+                self._position.since = int((self._clock.now() - self._choice.since).timestamp() * SECOND)
         for pod in sorted(listed, key=lambda pod: (pod.made, pod.name)):
             self._see_pod(pod)
         self._pods.retain(pod.uid for pod in listed)
@@ -200,7 +205,7 @@ class LogFollower:
 
     def _see_pod(self, news: PodNews) -> None:
         new = self._pods.put(news)
-        if new is None or news.made <= self.position.drained:
+        if new is None or news.made <= self._position.drained:
             return
         sources = [Source(pod=news.name, container=name) for name in news.containers if self._choice.container in (None, name)]
         for source in sources:
@@ -222,15 +227,15 @@ class LogFollower:
         self._queue.put_nowait(_Drained(pod=pod.news))
 
     def _following(self, pod: FollowedPod, source: Source) -> ContainerFollowing:
-        known = pod.news.made <= self.position.begun
-        since = datetime.fromtimestamp(self.position.since // SECOND, UTC) if known and self.position.since else None
+        known = pod.news.made <= self._position.begun
+        since = datetime.fromtimestamp(self._position.since // SECOND, UTC) if known and self._position.since else None
         return ContainerFollowing(
             self._api,
             self._namespace,
             source,
             pod,
             self._put,
-            mark=self.position.marks.get(source.key),
+            mark=self._position.marks.get(source.key),
             beginning=Beginning(
                 tail=self._choice.tail if known else None,
                 since=since.strftime("%Y-%m-%dT%H:%M:%SZ") if since else None,
@@ -274,9 +279,9 @@ class LogFollower:
 
     def _fold(self) -> None:
         """Let a long position forget the containers of pods that are older than every pod that isn't drained yet."""
-        if len(self.position.marks) <= FOLD_ABOVE:
+        if len(self._position.marks) <= FOLD_ABOVE:
             return
         known = [pod.news for pod in self._pods]
         until = min([max(pod.made for pod in known) - FOLD_BEHIND, *(pod.made - 1 for pod in self._open.values())])
         old = [pod for pod in known if pod.made <= until]
-        self.position.fold(until, [Source(pod=pod.name, container=name).key for pod in old for name in pod.containers])
+        self._position.fold(until, [Source(pod=pod.name, container=name).key for pod in old for name in pod.containers])

@@ -1,11 +1,9 @@
-"""The logs of containers: live from the cluster, and kept when an execution ends, before its pods are gone."""
+"""The logs of an execution, kept when it ends, before its pods are gone."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from typing import Final
 
 import structlog
@@ -15,6 +13,7 @@ from shared.clusters import names
 from shared.clusters.api import KubernetesApi
 from shared.clusters.kept_logs import KeptLog, KeptLogs, LostLog, Objects, log_key, read_kept, write_index
 from shared.clusters.kinds import POD
+from shared.clusters.log_reading import READ_BYTES, last_bytes
 from shared.clusters.pods import ENDED_PHASES, ContainerView, PodIndex, PodView, pod_view
 from shared.errors import FleetError
 from shared.jobs.model import Head
@@ -29,8 +28,6 @@ _EXITS_TOLD: Final = 3
 FEED_SECONDS: Final = 0.5
 """How long the feed of pods may be behind that of Jobs before the pods are asked for."""
 KEPT_BYTES: Final = 16 * 1024 * 1024
-READ_BYTES: Final = 256 * 1024 * 1024
-"""What is read of one log at the most to find its end. A kubelet keeps files of 10 MiB unless it was told otherwise."""
 
 
 class ClusterLogs:
@@ -66,31 +63,6 @@ class ClusterLogs:
         except Exception as error:  # noqa: BLE001 - an execution's end is told whether or not its logs could be kept
             log.warning("logs not kept", job=head.id, execution=head.execution, error=str(error))
             return f"logs unavailable: {error}"
-
-    async def stream(
-        self,
-        namespace: str,
-        pod: str,
-        container: str,
-        *,
-        follow: bool = False,
-        tail: int | None = None,
-        since: datetime | None = None,
-        timestamps: bool = False,
-    ) -> AsyncIterator[bytes]:
-        """A container's log as it comes. Raises MissingError, RejectedError (not started yet), UnavailableError."""
-        query = {"container": container}
-        if follow:
-            query["follow"] = "true"
-        if tail is not None:
-            query["tailLines"] = str(tail)
-        if since is not None:
-            query["sinceTime"] = since.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        if timestamps:
-            query["timestamps"] = "true"
-        async with self._api.stream(f"{POD.path(namespace, pod)}/log", query=query) as chunks:
-            async for chunk in chunks:
-                yield chunk
 
     async def _keep(self, head: Head, until: float) -> str:
         pods = await self._pods_of(head)
@@ -154,21 +126,21 @@ class ClusterLogs:
                 await self._objects.put(key, data, content_type="text/plain; charset=utf-8")
         except (FleetError, OSError) as error:
             return _lost(pod, container, str(error))
-        return KeptLog(pod=pod.name, container=container.name, key=key, bytes=len(data), truncated=truncated, exit_code=container.exit_code)
+        return KeptLog(
+            pod=pod.name,
+            container=container.name,
+            key=key,
+            bytes=len(data),
+            truncated=truncated,
+            exit_code=container.exit_code,
+            timestamps=True,
+        )
 
     async def _tail(self, pod: PodView, container: ContainerView) -> tuple[bytes, bool]:
         """The end of a log, and whether it is only that. `limitBytes` alone would keep its beginning."""
-        query = {"container": container.name, "limitBytes": str(READ_BYTES)}
-        held: deque[bytes] = deque()
-        size = read = 0
+        query = {"container": container.name, "limitBytes": str(READ_BYTES), "timestamps": "true"}
         async with self._api.stream(f"{POD.path(pod.namespace, pod.name)}/log", query=query, silence=self._seconds) as chunks:
-            async for chunk in chunks:
-                held.append(chunk)
-                size += len(chunk)
-                read += len(chunk)
-                while size - len(held[0]) >= self._limit:
-                    size -= len(held.popleft())
-        return b"".join(held)[-self._limit :], read > self._limit
+            return await last_bytes(chunks, self._limit)
 
     async def _index(self, head: Head, kept: list[KeptLog], lost: list[LostLog]) -> KeptLogs:
         """What was kept now, and what an earlier try kept of the containers that are lost by now."""

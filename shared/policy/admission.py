@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shared.clusters.label_grammar import is_dns_subdomain
 from shared.errors import TooLargeError
 from shared.policy.fields import Field
 from shared.policy.jobs import check_queued_job
 from shared.policy.kinds import RULES
-from shared.policy.metadata import SUBDOMAIN_RULE, check_metadata, is_dns_subdomain
+from shared.policy.metadata import SUBDOMAIN_RULE, check_metadata
 from shared.policy.pods import check_pod_labels
 from shared.policy.refusals import Refusals
 from shared.policy.resources import Demand

@@ -7,6 +7,8 @@ request in a thread first; the submission then finds the outcome instead of work
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from shared.errors import FleetError, ForbiddenError, InvalidError, Problem, TooLargeError
@@ -35,6 +37,15 @@ class Gate:
     async def prepare(self, request: JobRequest) -> None:
         """Work out the answer to a request in a thread. The same object must then be admitted, or `forget` be called."""
         self._prepared[id(request)] = await asyncio.to_thread(self._decide, request)
+
+    @asynccontextmanager
+    async def prepared(self, request: JobRequest) -> AsyncIterator[None]:
+        """Inside, the answer to a request is worked out already."""
+        await self.prepare(request)
+        try:
+            yield
+        finally:
+            self.forget(request)
 
     def forget(self, request: JobRequest) -> None:
         """Drop a prepared answer that was not asked for."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from shared.clusters.label_grammar import is_dns_subdomain
 from shared.policy.fields import Field
-from shared.policy.metadata import LABEL_RULE, check_marks, check_name, is_dns_label, is_dns_subdomain
+from shared.policy.metadata import LABEL_RULE, check_marks, check_name, is_dns_label
 from shared.policy.pods import check_pod_template
 from shared.policy.resources import Demand, check_caps, pod_demand, pods_at_once
 from shared.policy.settings import Policy

@@ -9,9 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from shared.clusters.label_grammar import KEY_RULE, VALUE_RULE, is_label_value
-from shared.clusters.label_grammar import is_dns_subdomain as is_dns_subdomain
-from shared.clusters.label_grammar import is_qualified_name as is_qualified_name
+from shared.clusters.label_grammar import KEY_RULE, VALUE_RULE, is_label_value, is_qualified_name
 from shared.clusters.names import reserved
 from shared.policy.fields import Field
 

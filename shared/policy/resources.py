@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
+from shared.clusters.label_grammar import is_qualified_name
 from shared.clusters.quantities import QuantityError, format_bytes, format_quantity, parse_quantity
 from shared.policy.fields import Field
-from shared.policy.metadata import is_qualified_name
 from shared.policy.settings import Policy, setting
 
 _NATIVE: Final = ("cpu", "memory", "ephemeral-storage")

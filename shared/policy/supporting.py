@@ -6,8 +6,9 @@ import re
 from base64 import b64decode
 from typing import Final
 
+from shared.clusters.label_grammar import is_dns_subdomain
 from shared.policy.fields import Field
-from shared.policy.metadata import SERVICE_RULE, SUBDOMAIN_RULE, check_labels, check_name, is_dns_subdomain, is_service_name
+from shared.policy.metadata import SERVICE_RULE, SUBDOMAIN_RULE, check_labels, check_name, is_service_name
 from shared.policy.resources import Demand
 from shared.policy.settings import Policy
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
+from shared.clusters.label_grammar import is_dns_subdomain
 from shared.clusters.selectors import Operator, Requirement
 from shared.policy.fields import Field
-from shared.policy.metadata import SUBDOMAIN_RULE, check_marks, check_name, is_dns_subdomain
+from shared.policy.metadata import SUBDOMAIN_RULE, check_marks, check_name
 from shared.policy.pods import check_pod, check_pod_labels, check_pod_template
 from shared.policy.resources import Demand, check_caps, pod_demand
 from shared.policy.settings import Policy

@@ -18,13 +18,17 @@ MAX_DELAY_SECONDS = 900
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Message:
-    """A received message; `receipt` stands for this receipt of it, `receive_count` tells how often it has been received."""
+    """A received message; `receipt` stands for this receipt of it, `receive_count` tells how often it has been received.
+
+    `sender` is the id of the IAM user or role that sent it, as SQS says and nobody else can.
+    """
 
     id: str
     body: str
     receipt: str
     receive_count: int = 1
     sent_at: datetime | None = None
+    sender: str | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -69,7 +73,7 @@ class Queue:
             "MaxNumberOfMessages": min(limit, BATCH),
             "WaitTimeSeconds": wait_seconds,
             "MessageAttributeNames": ["All"],
-            "MessageSystemAttributeNames": ["ApproximateReceiveCount", "SentTimestamp"],
+            "MessageSystemAttributeNames": ["ApproximateReceiveCount", "SentTimestamp", "SenderId"],
         }
         if visibility is not None:
             request["VisibilityTimeout"] = visibility
@@ -114,5 +118,6 @@ def _message(raw: Mapping[str, Any]) -> Message:
         receipt=raw["ReceiptHandle"],
         receive_count=int(system.get("ApproximateReceiveCount", 1)),
         sent_at=datetime.fromtimestamp(int(sent) / 1000, UTC) if sent else None,
+        sender=system.get("SenderId"),
         attributes={name: value.get("StringValue", "") for name, value in raw.get("MessageAttributes", {}).items()},
     )

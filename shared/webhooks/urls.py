@@ -98,7 +98,8 @@ class UrlRules:
         addresses = (literal,) if literal is not None else await self._addresses(target)
         for address in addresses:
             if not (is_public(address) or (self._local and is_loopback(address))):
-                raise UrlRefusedError(f"its host must have public addresses only, and {target.host} has {address}")
+                which = f"{address} is none" if literal is not None else f"{target.host} has {address}"
+                raise UrlRefusedError(f"its host must have public addresses only, and {which}")
         return Endpoint(target=target, addresses=tuple(dict.fromkeys(map(unwrapped, addresses))))
 
     def parse(self, url: str) -> Target:

@@ -1,5 +1,6 @@
 """`gpufleet up` as a process: what it prints, and that nothing of it stays behind, however it ends."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -54,6 +55,29 @@ def test_a_fleet_that_is_asked_to_end_leaves_no_process_behind(tmp_path: Path, n
         assert process.wait(timeout=30) == 0
         assert len(children) == 7
         assert gone(children)
+
+
+def test_a_fleet_that_knows_keys_makes_the_first_and_keeps_it_from_others(tmp_path: Path) -> None:
+    with running(tmp_path / "state", "--regions", "us-east-1", "--identity", "keys") as (process, page):
+        kept = Path(page["key"])
+        key = kept.read_text().strip()
+        assert kept.stat().st_mode & 0o777 == 0o600
+        assert f"export GPUFLEET_KEY=$(cat {kept})" in (tmp_path / "state.log").read_text()
+        jobs = f"{page['API']}/api/v1/queue/jobs"
+        assert httpx.get(jobs).status_code == 401
+        assert httpx.get(jobs, headers={"Authorization": f"Bearer {key}"}).status_code == 200
+
+        gpufleet = [*COMMAND, *("keys", "create", "--name", "reader", "--may", "read", "--api", page["API"])]
+        made = subprocess.run(gpufleet, env=os.environ | {"GPUFLEET_KEY": key}, capture_output=True, text=True, check=True)
+        reader = {"Authorization": f"Bearer {made.stdout.strip()}"}
+        assert httpx.get(jobs, headers=reader).status_code == 200
+        refused = httpx.post(jobs, headers=reader, json={"manifest": {}, "target_region": "us-east-1"})
+        assert (refused.status_code, "'submit'" in refused.json()["detail"]) == (403, True)
+
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0
+    written = [*(tmp_path / "state" / "logs").iterdir(), tmp_path / "state.log"]
+    assert not [file for file in written if key in file.read_text() or made.stdout.strip() in file.read_text()]
 
 
 PLUGIN = """#!/bin/sh

@@ -39,6 +39,7 @@ def simulated_cluster(region: str, *, loop: asyncio.AbstractEventLoop, seed: int
         pace=pace,
         namespaces=(NAMESPACE,),
         queues={kueue_queue: {"cpu": "2"}} if kueue_queue else None,
+        events=False,
     )
     Driver(cluster, clock=clock)
     return cluster

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -111,3 +113,17 @@ def test_a_refusal_names_the_setting_that_would_allow_it(job, key):
     for name in key.split(" or "):
         assert name in {field.name for field in fields(Policy)}
     assert main_of(job)
+
+
+@pytest.mark.parametrize("worker", ["workers.api", "workers.ingest"])
+def test_a_wrong_policy_file_is_told_before_aws_is_asked_anything(tmp_path: Path, worker: str) -> None:
+    """Nobody listens at this endpoint, so that whoever asks it first has another error to tell."""
+    path = tmp_path / "policy.json"
+    path.write_text('{"allowed_namespace": []}')
+    environment = {"GPUFLEET_POLICY_FILE": str(path), "AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_REGION": "us-east-1"}
+    environment |= {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}
+
+    ended = subprocess.run([sys.executable, "-m", worker], env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1].startswith(f"the policy file {path} (GPUFLEET_POLICY_FILE) is wrong: /allowed_namespace")

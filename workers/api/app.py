@@ -21,6 +21,7 @@ from workers.api.core import Core
 from workers.api.heads import Heads
 from workers.api.identity import Identity, authentication
 from workers.api.limits import BodyLimit
+from workers.api.local_only import LocalOnly
 from workers.api.requests import Requests
 
 if TYPE_CHECKING:
@@ -96,8 +97,11 @@ class _Opening:
         await self._app(scope, receive, send)
 
 
-def create_app(core: Core, *, rates: Rates | None = None) -> Doors:
-    """The app over a core that is ready. Whoever made the core closes it. Without `rates`, nobody is told that he asks too often."""
+def create_app(core: Core, *, rates: Rates | None = None, local_only: bool = False) -> Doors:
+    """The app over a core that is ready. Whoever made the core closes it.
+
+    Without `rates`, nobody is told that he asks too often. `local_only` refuses what browsers send for pages of others.
+    """
     app = Doors(
         title="gpufleet",
         version=release(),
@@ -115,6 +119,8 @@ def create_app(core: Core, *, rates: Rates | None = None) -> Doors:
         from workers.api.rate_limits import RateLimits
 
         app.add_middleware(RateLimits, rates=rates)
+    if local_only:
+        app.add_middleware(LocalOnly)
     app.add_middleware(Identity, authentication=authentication(core), guesses=rates.guesses if rates is not None else None)
     app.add_middleware(Requests)
     return app

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -37,20 +37,44 @@ from workers.api.cluster_access import ClusterAccess
 from workers.api.dispatch_pass import DispatchPass, Poll
 from workers.api.following import Following
 from workers.api.live_logs import LiveLogs
+from workers.loops import Loops
 
 if TYPE_CHECKING:
     from shared.clusters.api import KubernetesApi
+    from shared.clusters.log_items import Choice, Item, Source
+    from shared.clusters.log_positions import Position
     from shared.costs.reports import CostReports
 
 
 class LogReader(Protocol):
     """Reads the logs of what runs, from its cluster."""
 
-    def read(self, head: Head, *, pod: str | None, container: str | None, tail: int | None, follow: bool) -> AsyncIterator[bytes]:
-        """The log of the head's execution; with `follow`, until its containers end.
+    def read(self, head: Head, *, pod: str | None, container: str | None, tail: int | None) -> AsyncIterator[bytes]:
+        """The log of the head's execution as it stands; of several containers one after the other, each behind a line with its name.
 
         Raises NotFoundError for an unknown pod or container, ConflictError while none has started, UnavailableError.
         """
+        ...
+
+    async def follow(self, head: Head, choice: Choice, position: Position | None) -> Follower:
+        """Follow the logs of the head's object, which is on its cluster. Raises UnavailableError."""
+        ...
+
+
+class Follower(Protocol):
+    """Tells what containers write until their Job has ended, and where it stands after each line."""
+
+    @property
+    def position(self) -> Position:
+        """Where it stands."""
+        ...
+
+    def items(self) -> AsyncGenerator[Item, None]:
+        """What there is to tell, to the end."""
+        ...
+
+    def position_after(self, source: Source, at: int) -> str:
+        """Move the position over the next line that was told, and give it as text."""
         ...
 
 
@@ -86,8 +110,10 @@ class Core:
     logs: LogReader | None = None
     costs: CostReports | None = None
     following: Following = field(default_factory=Following)
+    loops: Loops = field(default_factory=Loops)
+    """The loops of workers that run in this process beside the API."""
     look_seconds: float = 1.0
-    """How often a follower of logs asks whether its job has ended."""
+    """How soon a follower of logs asks again whether its job goes on; later, while nothing changes."""
 
     async def cluster(self) -> KubernetesApi:
         """The API server of the cluster of this API's region. Raises NotHereError, UnavailableError."""
@@ -102,14 +128,18 @@ class Core:
         return await self.clusters.api(self.region, streams=True)
 
 
-async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = None) -> Core:
-    """The core over the clients of the control region. Raises NotFoundError where a queue is missing (bootstrap makes it).
+async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = None, region: str | None = None) -> Core:
+    """The core over the clients of the control region, for the API of a region: the control region where that has a cluster, unless said.
+
+    Raises PolicyFileError, which is told before AWS is asked anything, and NotFoundError where a queue is missing (bootstrap makes it).
 
     With `access` to clusters, running logs can be read and a dispatch pass made; whoever made it closes it.
     """
+    gate = submitting.gate(settings)
     parts = await assembly.assemble(settings, aws)
-    way_in = submitting.way_in(parts)
-    region = settings.control_region if settings.control_region in settings.regions else settings.regions[0]
+    way_in = submitting.way_in(parts, gate)
+    if region is None:
+        region = settings.control_region if settings.control_region in settings.regions else settings.regions[0]
     webhooks = Webhooks(parts.table)
     reaches = access if access is not None and access.any else None
     return Core(
@@ -137,7 +167,7 @@ async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = 
         webhook_urls=UrlRules(allowed_hosts=settings.webhook_allowed_domains, local=settings.webhook_local),
         clusters=reaches,
         poll=DispatchPass(parts, reaches, region) if reaches else None,
-        logs=LiveLogs(reaches, parts.objects) if reaches else None,
+        logs=LiveLogs(reaches) if reaches else None,
     )
 
 

@@ -3,48 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from shared.errors import ConflictError, NotFoundError
 from shared.jobs.model import Head
-from shared.store.objects import S3Objects
 from workers.api.cluster_access import ClusterAccess
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
+    from shared.clusters.log_following import LogFollower
+    from shared.clusters.log_items import Choice
+    from shared.clusters.log_positions import Position
     from shared.clusters.pods import PodView
+
+SILENCE_SECONDS: Final = 10.0
+"""How long a log that is read as it stands may be silent."""
 
 
 class LiveLogs:
     """Reads the logs of running executions."""
 
-    def __init__(self, access: ClusterAccess, objects: S3Objects) -> None:
+    def __init__(self, access: ClusterAccess) -> None:
         self._access = access
-        self._objects = objects
 
-    async def read(self, head: Head, *, pod: str | None, container: str | None, tail: int | None, follow: bool) -> AsyncIterator[bytes]:
-        """The log of the head's execution; of several containers one after the other, each until it ends when followed.
+    async def read(self, head: Head, *, pod: str | None, container: str | None, tail: int | None) -> AsyncIterator[bytes]:
+        """The log of the head's execution as it stands; of several containers one after the other.
 
         Raises NotFoundError for an unknown pod or container, ConflictError while none has started, UnavailableError.
         """
         from shared.clusters.errors import ApiError
-        from shared.clusters.logs import ClusterLogs
+        from shared.clusters.kinds import POD
 
         api = await self._access.api(head.region)
         chosen = _chosen(await _pods(api, head), head, pod, container)
-        logs = ClusterLogs(api, self._objects)
         for pod_name, container_name in chosen:
             if len(chosen) > 1:
                 yield f"==> {pod_name}/{container_name} <==\n".encode()
-            stream = logs.stream(head.namespace, pod_name, container_name, follow=follow, tail=tail)
+            query = {"container": container_name} | ({"tailLines": str(tail)} if tail is not None else {})
             try:
-                async with aclosing(cast("AsyncGenerator[bytes]", stream)) as chunks:
+                async with api.stream(f"{POD.path(head.namespace, pod_name)}/log", query=query, silence=SILENCE_SECONDS) as chunks:
                     async for chunk in chunks:
                         yield chunk
             except ApiError as error:
                 raise ConflictError(f"the log of {pod_name}/{container_name} can't be read: {error}") from error
+
+    async def follow(self, head: Head, choice: Choice, position: Position | None) -> LogFollower:
+        """Follow the logs of the head's object. Raises UnavailableError."""
+        from shared.clusters.log_following import LogFollower
+
+        assert head.object is not None
+        api = await self._access.api(head.region, streams=True)
+        metadata = {"namespace": head.namespace, "name": head.object.name, "uid": head.object.uid}
+        return LogFollower(api, {"metadata": metadata}, choice, position)
 
 
 async def _pods(api: Any, head: Head) -> Sequence[PodView]:

@@ -30,6 +30,8 @@ LOCAL_RATE: Final = "10000/second"
 """Of the local administrator: more than a process can answer, so it stops nothing but an endless loop."""
 GUESSES: Final = "20/minute"
 """Wrong credentials of one address. A key can't be guessed at any rate; this keeps those who try from costing reads of the table."""
+OPEN_RATE: Final = "100/second"
+"""Of one address for what needs no caller: probes, which read the table, and the description of the API."""
 _BUCKETS: Final = 1024
 """Addresses are counted in so many buckets, so that a client with a million addresses costs no more memory or time than one with two."""
 _REMEMBERED: Final = 4096
@@ -40,15 +42,22 @@ class Rates:
 
     def __init__(self, rate: str | None) -> None:
         self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
-        self._items = {True: parse(LOCAL_RATE), False: parse(rate) if rate else None}
+        self._local, self._open = parse(LOCAL_RATE), parse(OPEN_RATE)
+        self._callers = parse(rate) if rate else None
         self.guesses = AddressGuesses(self._limiter)
 
-    async def take(self, caller: Caller) -> Standing | None:
-        """Count one request of a caller; None where there is no limit."""
-        item = self._items[caller is LOCAL]
+    async def take(self, scope: Scope) -> Standing | None:
+        """Count one request of its caller, or of its address where it needs none; None where there is no limit."""
+        caller: Caller | None = scope["state"].get("caller")
+        item: RateLimitItem | None
+        if caller is LOCAL:
+            item, who = self._local, LOCAL.name
+        elif caller is not None:
+            item, who = self._callers, caller.principal or caller.name
+        else:
+            item, who = self._open, f"open/{_bucket(scope)}"
         if item is None:
             return None
-        who = caller.principal or caller.name
         fine = await self._limiter.hit(item, who)
         reset, remaining = await self._limiter.get_window_stats(item, who)
         return Standing(fine=fine, item=item, remaining=int(remaining), seconds=max(0, math.ceil(reset - time.time())))
@@ -72,7 +81,7 @@ class Standing:
 
 
 class RateLimits:
-    """Pure ASGI: answers 429 to a caller who asks too often, and tells every caller how he stands."""
+    """Pure ASGI: answers 429 to whoever asks too often, and tells everybody how he stands."""
 
     def __init__(self, app: ASGIApp, *, rates: Rates) -> None:
         self._app = app
@@ -80,8 +89,7 @@ class RateLimits:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        caller = scope["state"].get("caller") if scope["type"] == "http" else None
-        standing = await self._rates.take(caller) if caller is not None else None
+        standing = await self._rates.take(scope) if scope["type"] == "http" else None
         if standing is not None:
             standing.tell(scope)
             if not standing.fine:

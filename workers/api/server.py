@@ -6,8 +6,6 @@ Without an identity source everybody who reaches the port may do everything; so 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,9 +20,10 @@ from shared.errors import FleetError
 from shared.settings import Settings
 from workers.api.app import create_app
 from workers.api.cluster_access import ClusterAccess
-from workers.api.core import open_core
+from workers.api.core import Core, open_core
 from workers.api.following import Following
 from workers.api.rate_limits import Rates
+from workers.loopback import is_loopback
 
 log = structlog.get_logger()
 
@@ -76,26 +75,24 @@ def check_host(host: str) -> None:
         raise ExposedError(host)
 
 
-def is_loopback(host: str) -> bool:
-    """Whether every address of a host is of the loopback interface."""
-    try:
-        addresses = {str(found[4][0]) for found in socket.getaddrinfo(host or "0.0.0.0", None)}
-    except (OSError, UnicodeError):
-        return False
-    return all(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in addresses)
-
-
 async def serve(settings: Settings, where: ServerSettings, stop: asyncio.Event) -> None:
     """Serve until asked to stop. Raises ExposedError, NoGatewayError, UnavailableError, NotFoundError (a queue is missing)."""
     check_identity(settings, where.host)
     access = ClusterAccess(settings)
     try:
         async with open_core(settings, access=access) as core:
-            app = create_app(replace(core, following=Following(stopping=stop)), rates=Rates(settings.rate_limit))
-            app.open()
-            await _run(app, where, stop, grace=settings.shutdown_seconds)
+            await serve_core(core, where, stop)
     finally:
         await access.close()
+
+
+async def serve_core(core: Core, where: ServerSettings, stop: asyncio.Event) -> None:
+    """Serve over a core that is ready until asked to stop; for whoever has looked at the identity sources already."""
+    settings = core.settings
+    following = replace(core, following=Following(stopping=stop))
+    app = create_app(following, rates=Rates(settings.rate_limit), local_only=not settings.identity)
+    app.open()
+    await _run(app, where, stop, grace=settings.shutdown_seconds)
 
 
 async def _run(app: FastAPI, where: ServerSettings, stop: asyncio.Event, *, grace: float) -> None:

@@ -10,8 +10,7 @@ from typing import Any
 from workers.cli.failures import CommandError, ExitCode, Fault, shown
 
 _CODES = {
-    HTTPStatus.UNAUTHORIZED: ExitCode.DENIED,
-    HTTPStatus.FORBIDDEN: ExitCode.DENIED,
+    HTTPStatus.UNAUTHORIZED: ExitCode.UNKNOWN_CALLER,
     HTTPStatus.NOT_FOUND: ExitCode.NOT_FOUND,
     HTTPStatus.CONFLICT: ExitCode.CONFLICT,
     HTTPStatus.TOO_MANY_REQUESTS: ExitCode.UNREACHABLE,

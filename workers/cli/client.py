@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
-import ipaddress
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import quote
 
 import httpx
+from httpx_sse import EventSource
 
 from workers.cli.answers import error_of, no_fleet
 from workers.cli.failures import CommandError, ExitCode
+from workers.loopback import is_local_name
 
 Json = dict[str, Any]
 
 _QUEUE = "/api/v1/queue"
 _FLEET = "/fleet/v1"
 _SECONDS = httpx.Timeout(30.0, connect=5.0)
-_STREAM_SECONDS = httpx.Timeout(None, connect=5.0)
-"""The logs of a job that writes nothing for hours stay open."""
+_EVENT_SECONDS = httpx.Timeout(60.0, connect=5.0)
+"""A log that is followed is kept alive every 15 seconds, so that one of which nothing comes any more is broken."""
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]{1,4096}=*")
 """What a bearer token is made of (RFC 6750, section 2.1)."""
 _ALLOW_HTTP = "GPUFLEET_ALLOW_HTTP"
 _LONGEST_ID = 1024
 _LONGEST_HOST = 253
 _LAST_PORT = 65535
+
+
+class LogEvent(NamedTuple):
+    """One event of a log that is followed: `message` for a line, `container`, `notice`, `end`, or `open` when the stream begins."""
+
+    kind: str
+    data: Json
+    position: str | None
 
 
 class FleetClient:
@@ -79,20 +89,47 @@ class FleetClient:
         """Ask for the end of a job."""
         return self._object(self._send("DELETE", f"{_QUEUE}/jobs/{_segment('Job', job_id)}", params=_given({"reason": reason})))
 
-    def logs(self, job_id: str, *, follow: bool = False, **choice: Any) -> Iterator[str]:
-        """The lines that a job's containers wrote; with `follow`, as they are written, until the job ends."""
-        params = _given({**choice, "follow": "true" if follow else None})
-        request = self._request("GET", f"{_FLEET}/jobs/{_segment('Job', job_id)}/logs", params=params)
-        if follow:
-            request.extensions["timeout"] = _STREAM_SECONDS.as_dict()
+    def logs(self, job_id: str, **choice: Any) -> Iterator[str]:
+        """The lines that a job's containers wrote, as they stand."""
+        request = self._request("GET", f"{_FLEET}/jobs/{_segment('Job', job_id)}/logs", params=_given(choice))
+        with self._streaming(request, "text/plain") as response:
+            yield from _lines(response)
+
+    def log_events(self, job_id: str, *, after: str | None = None, **choice: Any) -> Iterator[LogEvent]:
+        """What a job's containers write, as it is written; behind a position, or from the beginning. The last event is `end`.
+
+        An event without data tells that the API has answered.
+        """
+        headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after is not None else {})
+        params = _given({**choice, "follow": "true"})
+        request = self._request("GET", f"{_FLEET}/jobs/{_segment('Job', job_id)}/logs", params=params, headers=headers)
+        request.extensions["timeout"] = _EVENT_SECONDS.as_dict()
+        with self._streaming(request, "text/event-stream") as response:
+            yield LogEvent("open", {}, None)
+            for event in EventSource(response).iter_sse():
+                if event.data:  # comments that keep the connection alive have none
+                    yield LogEvent(event.event, self._data(event.data), event.id or None)
+
+    def _data(self, text: str) -> Json:
+        try:
+            data = json.loads(text)
+        except ValueError:
+            data = None
+        if not isinstance(data, dict):
+            raise no_fleet(self._api, "it sent an event that is no JSON object")
+        return data
+
+    @contextmanager
+    def _streaming(self, request: httpx.Request, content_type: str) -> Iterator[httpx.Response]:
+        """An answer whose body is read as it comes."""
         with self._reaching():
             response = self._http.send(request, stream=True)
             try:
                 if not response.is_success:
                     raise error_of(response.status_code, response.read(), api=self._api)
-                if not response.headers.get("content-type", "").startswith("text/plain"):
+                if not response.headers.get("content-type", "").startswith(content_type):
                     raise no_fleet(self._api, "it answered with something else than a log")
-                yield from response.iter_lines()
+                yield response
             finally:
                 response.close()
 
@@ -206,17 +243,10 @@ def _credentials(api: str, key: str | None) -> dict[str, str]:
     if not _TOKEN.fullmatch(key):
         raise CommandError("--key: must be one word as `gpufleet keys create` prints it", code=ExitCode.USAGE)
     url = httpx.URL(api)
-    if url.scheme != "https" and not _is_loopback(url.host) and os.environ.get(_ALLOW_HTTP) != "1":
+    if url.scheme != "https" and not is_local_name(url.host) and os.environ.get(_ALLOW_HTTP) != "1":
         rule = f"must be https where a key is sent, which anybody on the way could read; {_ALLOW_HTTP}=1 allows it in a network you trust"
         raise CommandError.at("--api", api, rule)
     return {"Authorization": f"Bearer {key}"}
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")  # RFC 6761, section 6.3
 
 
 def _no_address(api: str) -> CommandError:
@@ -229,6 +259,16 @@ def _segment(kind: str, name: str) -> str:
         shown = name if len(name) <= _LONGEST_ID else f"{name[:60]}…"
         raise CommandError(f"{kind} '{shown}' not found: this can't be an id", code=ExitCode.NOT_FOUND)
     return quote(name, safe="")
+
+
+def _lines(response: httpx.Response) -> Iterator[str]:
+    """Lines end with a newline and nothing else: a carriage return moves within one, as progress bars do."""
+    held = ""
+    for text in response.iter_text():
+        *lines, held = (held + text).split("\n")
+        yield from lines
+    if held:
+        yield held
 
 
 def _given(params: Mapping[str, Any]) -> dict[str, Any]:

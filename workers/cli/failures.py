@@ -22,7 +22,7 @@ class ExitCode(IntEnum):
     NOT_FOUND = 3  # no such job, rejection, dead letter or queue
     CONFLICT = 4  # the thing is in a state that doesn't allow this, or the idempotency key stands for another request
     UNREACHABLE = 5  # the API doesn't answer, or says that it can't now
-    DENIED = 6  # the API doesn't know the caller, or he may not do this
+    UNKNOWN_CALLER = 6  # no key was given, or one that the API doesn't know; what a known caller may not do is refused
     INTERRUPTED = 130  # Ctrl-C
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from workers.cli import output
-from workers.cli.failures import CommandError, ExitCode
 from workers.cli.options import API, Api, AsJson, JobId, Key
+
+if TYPE_CHECKING:
+    from workers.cli.client import FleetClient
 
 
 def register(app: typer.Typer) -> None:
@@ -28,20 +30,48 @@ def logs(
     tail: Annotated[int | None, typer.Option(min=1, max=10_000, help="The last lines of each container.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the log of a job."""
+    """Show the log of a job.
+
+    Followed, it goes on over new executions and restarts of the API, each line once. Where there are several containers, each line stands
+    behind its pod and container. With --json it is one document; followed, each line and last of all the end is a document of its own.
+    """
     from workers.cli.client import FleetClient
 
-    if follow and as_json:
-        raise CommandError("--json: a log that is followed has no end, so it can't be one JSON document", code=ExitCode.USAGE)
+    choice = {"execution": execution, "pod": pod, "container": container, "tail": tail}
     with FleetClient(api, key) as client:
+        if follow:
+            _follow(client, job_id, choice, as_json=as_json)
+            return
         if as_json and execution is None:
-            execution = newest_with_logs(client.job(job_id))
-        lines = client.logs(job_id, follow=follow, execution=execution, pod=pod, container=container, tail=tail)
+            choice["execution"] = newest_with_logs(client.job(job_id))
+        lines = client.logs(job_id, **choice)
         if as_json:
-            output.write_json({"job_id": job_id, "execution": execution, "lines": list(lines)})
+            output.write_json({"job_id": job_id, "execution": choice["execution"], "lines": list(lines)})
             return
         for line in lines:
             output.write_log(line)
+
+
+def _follow(client: FleetClient, job_id: str, choice: Mapping[str, Any], *, as_json: bool) -> None:
+    from workers.cli.log_following import follow
+
+    known: set[tuple[Any, Any]] = set()
+    for kind, data, _ in follow(client, job_id, **choice):
+        source = data.get("pod"), data.get("container")
+        if kind == "container":
+            known.add(source)
+        elif as_json:
+            output.write_json_line(data if kind == "message" else {"event": kind, **data})
+        elif kind == "message":
+            output.write_log(f"{_name(source)}: {data.get('line')}" if len(known) > 1 else str(data.get("line")))
+        elif kind == "notice":
+            output.say(f"{_name(source)}: {data.get('message')}")
+        elif kind == "end" and data.get("outcome") != "succeeded":
+            output.say(": ".join(str(data[part]) for part in ("outcome", "reason", "message") if data.get(part)))
+
+
+def _name(source: tuple[Any, Any]) -> str:
+    return "/".join(map(str, source))
 
 
 def newest_with_logs(record: Mapping[str, Any]) -> int:

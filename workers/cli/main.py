@@ -1,7 +1,7 @@
 """The entry point: `gpufleet COMMAND`. Each group of commands is in a file of its own and imports what is slow only when it runs.
 
 Exit codes: 0 done; 1 the job failed or was refused; 2 a bad option, input or filter; 3 not found; 4 conflict; 5 no gpufleet API answers;
-6 no key that the API knows, or the key's right doesn't reach so far.
+6 no key that the API knows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from workers.cli.failures import CommandError, ExitCode
 
 EPILOG = (
     "Exit codes: 0 done; 1 the job failed, was cancelled or was refused; 2 a bad option, input or filter; 3 not found; 4 conflict; "
-    "5 no gpufleet API answers; 6 no key that the API knows, or not allowed with it; 130 Ctrl-C."
+    "5 no gpufleet API answers; 6 no key that the API knows; 130 Ctrl-C."
 )
 
 app = typer.Typer(

@@ -94,9 +94,18 @@ def write_log(line: str) -> None:
 
 def write_json(document: Any) -> None:
     """A document to standard output: indented for a terminal, on one line for a program."""
-    text = json.dumps(document, indent=2 if sys.stdout.isatty() else None, ensure_ascii=False)
+    _put(_json(document, indent=2 if sys.stdout.isatty() else None))
+
+
+def write_json_line(document: Any) -> None:
+    """One of many documents to standard output, each on a line of its own."""
+    _put(_json(document))
+
+
+def _json(document: Any, *, indent: int | None = None) -> str:
+    text = json.dumps(document, indent=indent, ensure_ascii=False)
     # JSON leaves some of them as they are, and lone surrogates could not be written at all; as escapes they mean the same.
-    _put("".join(f"\\u{ord(one):04x}" if _steers(one) and one != "\n" and ord(one) < 0x10000 else one for one in text))
+    return "".join(f"\\u{ord(one):04x}" if _steers(one) and one != "\n" and ord(one) < 0x10000 else one for one in text)
 
 
 def _put(text: str) -> None:

@@ -24,7 +24,9 @@ def register(app: typer.Typer) -> None:
 
 
 def up(
-    api_port: Annotated[int, typer.Option(min=1, max=65535, help="Where the API listens, on 127.0.0.1.")] = 8080,
+    api_port: Annotated[int, typer.Option(min=1, max=65535, help="The API's port.")] = 8080,
+    host: Annotated[str, typer.Option(help="Where the API listens; off the loopback interface only with --identity.")] = "127.0.0.1",
+    identity: Annotated[str | None, typer.Option(help="Who may call: 'keys' makes a first administrator's key.")] = None,
     regions: Annotated[str, typer.Option(help="Regions, separated by commas.")] = "us-east-1,eu-west-1",
     nodes: Annotated[str | None, typer.Option(help="Machines of each simulated cluster; see above.")] = None,
     dispatchers: Annotated[int, typer.Option(min=1, max=32, help="Dispatchers of each region.")] = 1,
@@ -52,7 +54,7 @@ def up(
     if nodes is not None and kubeconfig is not None:
         raise refused([Refusal("--nodes", nodes, "is for simulated clusters; those of --kubeconfig have their own machines")])
     try:
-        options = _options(regions, nodes, api_port, dispatchers=dispatchers, kubeconfig=kubeconfig, state=state)
+        options = _options(regions, nodes, api_port, host, identity, dispatchers=dispatchers, kubeconfig=kubeconfig, state=state)
         import asyncio
 
         return ExitCode(asyncio.run(run(options, output.err())))
@@ -60,16 +62,20 @@ def up(
         raise refused(error.refusals) from error
 
 
-def _options(regions: str, nodes: str | None, api_port: int, **others: Any) -> Options:
+def _options(regions: str, nodes: str | None, api_port: int, host: str, identity: str | None, **others: Any) -> Options:
     """The options with the user's settings. Raises UnusableError."""
     from workers.local.options import DEFAULT_NODES, Options
     from workers.local.user_settings import of_user
 
     wanted = tuple(part.strip() for part in regions.split(",")) if regions.strip() else ()
-    given, unknown = of_user(os.environ, GPUFLEET_REGIONS=",".join(wanted), GPUFLEET_API_PORT=str(api_port))
+    decided = {"GPUFLEET_REGIONS": ",".join(wanted), "GPUFLEET_API_PORT": str(api_port), "GPUFLEET_API_HOST": host}
+    given, unknown = of_user(os.environ, **decided)
+    if identity is not None:
+        given["GPUFLEET_IDENTITY"] = identity
     for name in unknown:
         output.say(f"{name}: no setting of this name is known; it changes nothing")
-    return Options(regions=wanted, nodes=DEFAULT_NODES if nodes is None else nodes, api_port=api_port, settings=given, **others)
+    nodes = DEFAULT_NODES if nodes is None else nodes
+    return Options(regions=wanted, nodes=nodes, api_port=api_port, api_host=host, settings=given, **others)
 
 
 def refused(refusals: Sequence[Refusal]) -> CommandError:

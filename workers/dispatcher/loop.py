@@ -22,6 +22,7 @@ from shared.jobs.waking import Waking
 from shared.queues.doorbell import READY, STOP, parse
 from shared.queues.heartbeat import kept_alive
 from shared.queues.queue import Message, Queue
+from workers.loops import Passes
 from workers.process import until_stopped
 
 log = structlog.get_logger()
@@ -59,6 +60,7 @@ class DispatcherLoop:
         self._slots = slots
         self._grace_seconds = grace_seconds
         self._visibility = visibility
+        self.passes = Passes()
         self._free = slots
         self._enough = max(1, slots // 4)
         self._freed = asyncio.Event()
@@ -95,16 +97,19 @@ class DispatcherLoop:
                 return
             self._look.clear()
             asked, self._asked = self._asked, []
+            self.passes.begin()
             try:
                 won, more = await self._dispatch.claim(self._free)
             except UnavailableError as error:
                 log.warning("ready list unanswered", error=str(error))
+                self.passes.fail(error)
                 self._asked += asked
                 self._look.set()
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 10.0)
                 continue
             pause = 0.2
+            self.passes.succeed()
             if more:
                 self._look.set()
             for future in asked:

@@ -18,8 +18,9 @@ async def main(stop: asyncio.Event) -> None:
     """Ingest until asked to stop."""
     settings = Settings()
     async with connect(settings.control_region, "dynamodb", "sqs", "s3") as aws:
+        ingest = await build(settings, aws)
         queue = await Queue.open(aws.sqs, settings.submissions_queue)
-        loop = IngestLoop(queue=queue, ingest=await build(settings, aws), grace_seconds=settings.shutdown_seconds)
+        loop = IngestLoop(queue=queue, ingest=ingest, grace_seconds=settings.shutdown_seconds)
         await loop.run(stop)
 
 

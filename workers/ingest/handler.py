@@ -42,6 +42,7 @@ def message_of_record(record: Mapping[str, Any]) -> Message:
         receipt=record.get("receiptHandle", ""),
         receive_count=int(system.get("ApproximateReceiveCount", 1)),
         sent_at=datetime.fromtimestamp(int(sent) / 1000, UTC) if sent else None,
+        sender=system.get("SenderId"),
         attributes={name: value.get("stringValue", "") for name, value in record.get("messageAttributes", {}).items()},
     )
 

@@ -110,7 +110,11 @@ class Ingest:
             raise InvalidError([*invalid.problems, *further]) from None
 
     async def _submit(self, wanted: SubmissionMessage, message: Message) -> None:
-        request = wanted.request(scope=SCOPE, idempotency_key=wanted.idempotency_key or message.id)
+        request = wanted.request(
+            scope=SCOPE,
+            idempotency_key=wanted.idempotency_key or message.id,
+            submitted_by=f"{SCOPE}:{message.sender}" if message.sender else None,
+        )
         if len(message.body) > THREAD_BYTES:
             await self._gate.prepare(request)
         try:
@@ -157,9 +161,13 @@ def _reason(refusal: Refusal) -> str:
 
 
 async def build(settings: Settings, aws: Aws) -> Ingest:
-    """Ingest over the clients of the control region. Raises NotFoundError where a queue is missing (bootstrap makes it)."""
+    """Ingest over the clients of the control region.
+
+    Raises PolicyFileError, which is told before AWS is asked anything, and NotFoundError where a queue is missing (bootstrap makes it).
+    """
+    gate = submitting.gate(settings)
     core = await assembly.assemble(settings, aws)
-    way_in = submitting.way_in(core)
+    way_in = submitting.way_in(core, gate)
     name = settings.submissions_queue
     return Ingest(
         queue=name,

@@ -21,6 +21,9 @@ from workers.local.ports import free_ports, require_free
 from workers.local.state import StateDirectory
 from workers.local.supervisor import Notice, Supervisor
 
+FIRST_KEY = "admin.key"
+"""The file in the state directory with the key of the first administrator."""
+
 
 class EmbeddedFleet:
     """A fleet as child processes. Raises UnusableError, PortTakenError, KubeconfigError or ChildFailedError when it can't be started."""
@@ -31,6 +34,7 @@ class EmbeddedFleet:
         self._temporary: Path | None = None
         self._state: StateDirectory | None = None
         self._layout: plan.Layout | None = None
+        self._key_file: Path | None = None
         self._supervisor: Supervisor | None = None
 
     async def __aenter__(self) -> Self:
@@ -46,19 +50,19 @@ class EmbeddedFleet:
 
     async def _start(self) -> None:
         options = self.options
-        user_settings.check(options.settings)
+        settings = user_settings.check(options.settings, api_host=options.api_host)
         if options.kubeconfig is not None:
             require_contexts(options.kubeconfig, options.regions)
         self._state = held = StateDirectory(self._place())
         if options.api_port is not None:
-            require_free(options.api_port, "the API")
+            require_free(options.api_port, "the API", options.api_host)
         held.prepare()
         state = held.path
         spot.write_prices(state / "spot-prices.json", options.regions)
         self._layout = layout = _lay_out(options, state)
         self._supervisor = supervisor = Supervisor(logs=state / "logs", notice=self._notice)
         await supervisor.start(plan.foundation(options, layout))
-        await self._bootstrap()
+        await self._bootstrap(with_key="keys" in settings.identity)
         await supervisor.start(plan.workers(options, layout))
 
     def _place(self) -> Path:
@@ -67,10 +71,14 @@ class EmbeddedFleet:
         self._temporary = Path(tempfile.mkdtemp(prefix="gpufleet-"))
         return self._temporary
 
-    async def _bootstrap(self) -> None:
-        from workers.local.bootstrapping import bootstrap_at
+    async def _bootstrap(self, *, with_key: bool) -> None:
+        from workers.local.bootstrapping import bootstrap_at, first_key_at
 
         await bootstrap_at(self.layout.aws_endpoint, self.worker_env)
+        if with_key:
+            assert self._state is not None
+            text = await first_key_at(self.layout.aws_endpoint, self.worker_env)
+            self._key_file = self._state.keep_secret(FIRST_KEY, text)
 
     async def _stop(self, *, failed: bool) -> None:
         if self._supervisor is not None:
@@ -95,6 +103,11 @@ class EmbeddedFleet:
         if self._supervisor is None:
             raise RuntimeError("the fleet is not running")
         return self._supervisor
+
+    @property
+    def key_file(self) -> Path | None:
+        """Where the key of the first administrator is, which nobody but its owner can read; None where the API knows no keys."""
+        return self._key_file
 
     @property
     def api_url(self) -> str:
@@ -148,6 +161,7 @@ def _lay_out(options: Options, state: Path) -> plan.Layout:
     return plan.Layout(
         aws_port=aws_port,
         api_port=options.api_port or api_port,
+        api_host=options.api_host,
         cluster_ports=dict(zip(options.regions, cluster_ports, strict=True)),
         kubeconfig=_kubeconfig(options, state),
         spot_prices=state / "spot-prices.json",

@@ -26,6 +26,8 @@ class Options:
     dispatchers: int = 1
     """Per region."""
     api_port: int | None = None
+    api_host: str = "127.0.0.1"
+    """Where the API listens; anywhere else than on the loopback interface only with an identity source."""
     kubeconfig: Path | None = None
     state: Path | None = None
     """Where logs and the kubeconfig go; None makes a temporary directory that goes with the fleet."""

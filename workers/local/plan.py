@@ -11,6 +11,7 @@ from pathlib import Path
 from workers.local import environment, outside, readiness
 from workers.local.child import ChildSpec
 from workers.local.options import Options
+from workers.loopback import is_loopback, reachable_at
 
 NAMESPACE = "gco-jobs"
 """The one namespace that the policy allows unless told otherwise; real clusters have it made by whoever runs them."""
@@ -21,10 +22,11 @@ FOUNDATION, WORKERS = 0, 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
-    """Where everything of one fleet is: ports of the loopback interface, and files."""
+    """Where everything of one fleet is: ports of the loopback interface, and files. `api_host` is where the API listens."""
 
     aws_port: int
     api_port: int
+    api_host: str = "127.0.0.1"
     cluster_ports: Mapping[str, int]
     kubeconfig: Path
     spot_prices: Path
@@ -37,8 +39,9 @@ class Layout:
 
     @property
     def api_url(self) -> str:
-        """The address of the API."""
-        return f"http://127.0.0.1:{self.api_port}"
+        """The address of the API, from this machine."""
+        host = reachable_at(self.api_host)
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.api_port}"
 
 
 def foundation(options: Options, layout: Layout) -> list[ChildSpec]:
@@ -78,9 +81,9 @@ def workers(options: Options, layout: Layout) -> list[ChildSpec]:
     api = ChildSpec(
         name="api",
         arguments=_module("workers.api"),
-        environment=shared | {"GPUFLEET_API_HOST": "127.0.0.1", "GPUFLEET_API_PORT": str(layout.api_port)},
+        environment=shared | {"GPUFLEET_API_HOST": layout.api_host, "GPUFLEET_API_PORT": str(layout.api_port)},
         stage=WORKERS,
-        ready=readiness.answers(layout.api_port, "/readyz"),
+        ready=readiness.answers(layout.api_port, "/readyz", host=reachable_at(layout.api_host)),
         stop_seconds=_stop_seconds(shared),
     )
     dispatchers = [
@@ -95,6 +98,8 @@ def workers(options: Options, layout: Layout) -> list[ChildSpec]:
 def worker_environment(options: Options, layout: Layout) -> dict[str, str]:
     """What the workers have in common, and what one more of them would need."""
     settings = {"GPUFLEET_SPOT_PRICES_FILE": str(layout.spot_prices), **options.settings}
+    if is_loopback(layout.api_host):  # else others could have this machine's own services called, which ask for no credentials
+        settings.setdefault("GPUFLEET_WEBHOOK_LOCAL", "true")
     if options.kubeconfig is not None:
         settings |= outside.carried(os.environ)
     return environment.worker(layout.aws_endpoint, regions=options.regions, kubeconfig=layout.kubeconfig, more=settings)

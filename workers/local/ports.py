@@ -1,4 +1,4 @@
-"""TCP ports of the loopback interface: the only one that anything of the embedded fleet listens on."""
+"""TCP ports of the loopback interface: the only one that anything of the embedded fleet listens on, unless the API is told otherwise."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ LOOPBACK = "127.0.0.1"
 class PortTakenError(Exception):
     """Another process listens on a port that was asked for."""
 
-    def __init__(self, port: int, what: str) -> None:
+    def __init__(self, port: int, what: str, host: str = LOOPBACK) -> None:
         self.port = port
-        super().__init__(f"port {port} on {LOOPBACK}, wanted for {what}, is taken by another process; choose another one")
+        super().__init__(f"port {port} on {host}, wanted for {what}, is taken by another process; choose another one")
 
 
 def free_ports(count: int, *, avoid: Iterable[int] = ()) -> list[int]:
@@ -35,11 +35,12 @@ def free_ports(count: int, *, avoid: Iterable[int] = ()) -> list[int]:
     return ports
 
 
-def require_free(port: int, what: str) -> None:
+def require_free(port: int, what: str, host: str = LOOPBACK) -> None:
     """Raises PortTakenError unless a server could listen on the port now."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError as error:
-            raise PortTakenError(port, what) from error
+    try:
+        for family, kind, _, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE):
+            with socket.socket(family, kind) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+    except OSError as error:
+        raise PortTakenError(port, what, host) from error

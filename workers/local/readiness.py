@@ -17,12 +17,12 @@ _ANSWER_SECONDS = 3.0
 _STARTED = re.compile(rb"\bstarted\b")
 
 
-def answers(port: int, *paths: str) -> Ready:
+def answers(port: int, *paths: str, host: str = LOOPBACK) -> Ready:
     """Ready when a GET of every path is answered with 200."""
 
     async def ready(_: Child) -> bool:
         for path in paths:
-            if await status(port, path) != HTTPStatus.OK:
+            if await status(port, path, host=host) != HTTPStatus.OK:
                 return False
         return True
 
@@ -50,14 +50,14 @@ def says_started() -> Ready:
     return ready
 
 
-async def status(port: int, path: str) -> int | None:
-    """The HTTP status of a GET on the loopback interface; None when nobody answers.
+async def status(port: int, path: str, *, host: str = LOOPBACK) -> int | None:
+    """The HTTP status of a GET; None when nobody answers.
 
     By hand, since the supervisor asks before anything heavier than the standard library is worth importing.
     """
     try:
         async with asyncio.timeout(_ANSWER_SECONDS):
-            reader, writer = await asyncio.open_connection(LOOPBACK, port)
+            reader, writer = await asyncio.open_connection(host, port)
             try:
                 writer.write(f"GET {path} HTTP/1.1\r\nHost: {LOOPBACK}:{port}\r\nConnection: close\r\n\r\n".encode())
                 line = await reader.readline()

@@ -48,6 +48,21 @@ class StateDirectory:
         except OSError as error:
             raise self._unusable(error) from error
 
+    def keep_secret(self, name: str, text: str) -> Path:
+        """Write a secret that nobody but this user can read. Raises UnusableError.
+
+        A file that is there already goes first: its mode, or somebody who has it open, would outlive what is written into it.
+        """
+        path = self.path / name
+        try:
+            path.unlink(missing_ok=True)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w") as file:
+                file.write(f"{text}\n")
+        except OSError as error:
+            raise self._unusable(error) from error
+        return path
+
     def release(self) -> None:
         """Let others have it. The file stays: removing it would let two processes lock two files of one name."""
         fcntl.flock(self._file, fcntl.LOCK_UN)

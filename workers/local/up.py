@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shlex
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -91,6 +92,7 @@ def _page(fleet: EmbeddedFleet, console: Console, unreachable: Mapping[str, str]
     lines = [
         f"API             {fleet.api_url}",
         f"  documentation {fleet.api_url}/docs",
+        *([f"  key           {fleet.key_file}"] if fleet.key_file is not None else []),
         f"AWS endpoint    {fleet.aws_env['AWS_ENDPOINT_URL']}",
         f"submissions     {fleet.queue_url}",
         f"KUBECONFIG      {fleet.kubeconfig}",
@@ -99,6 +101,7 @@ def _page(fleet: EmbeddedFleet, console: Console, unreachable: Mapping[str, str]
         "For a producer in another terminal:",
         *(f"  export {name}={value}" for name, value in fleet.aws_env.items()),
         f"  export GPUFLEET_API={fleet.api_url}",
+        *([f"  export GPUFLEET_KEY=$(cat {shlex.quote(str(fleet.key_file))})"] if fleet.key_file is not None else []),
         "",
         "Ctrl-C ends all of it; jobs and queues are in memory and end with it.",
     ]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from workers.local import outside
 from workers.local.environment import CONTROL_REGION, settings_alone
 from workers.local.refusals import Refusal, UnusableError
+from workers.loopback import is_loopback
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from shared.settings import Settings
 
 PREFIX = "GPUFLEET_"
-_NOT_FOR_WORKERS = {"GPUFLEET_API", "GPUFLEET_TEST_AWS_ENDPOINT"}
+_NOT_FOR_WORKERS = {"GPUFLEET_API", "GPUFLEET_KEY", "GPUFLEET_ALLOW_HTTP", "GPUFLEET_TEST_AWS_ENDPOINT"}
 """What the command and the tests read."""
+_OF_THE_API = "GPUFLEET_API_TRUSTED_PROXIES"
 _OF_A_JOB = {"GPUFLEET_JOB_ID", "GPUFLEET_JOB_NAME", "GPUFLEET_EXECUTION"}
 """What a fleet tells the containers of its jobs, of which this process may be one."""
 _LONGEST_SECONDS = 365 * 24 * 3600.0
@@ -34,7 +36,7 @@ _DECIDED = {
     "GPUFLEET_REGIONS": (None, "use --regions"),
     "GPUFLEET_KUBECONFIG": (None, "use --kubeconfig"),
     "GPUFLEET_SPOT_PRICES_FILE": (None, "edit spot-prices.json in the state directory, also while it runs"),
-    "GPUFLEET_API_HOST": ("127.0.0.1", "leave it out"),
+    "GPUFLEET_API_HOST": ("127.0.0.1", "use --host"),
     "GPUFLEET_API_PORT": (None, "use --api-port"),
 }
 """Settings that the embedded fleet decides: its value, where there is one value, and what to do instead."""
@@ -47,7 +49,7 @@ def of_user(environ: Mapping[str, str], **decided: str) -> tuple[dict[str, str],
     """
     from shared.settings import Settings
 
-    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | {_OF_THE_API}
     given: dict[str, str] = {}
     unknown: list[str] = []
     refusals: list[Refusal] = []
@@ -68,7 +70,7 @@ def of_user(environ: Mapping[str, str], **decided: str) -> tuple[dict[str, str],
     return given, sorted(unknown)
 
 
-def check(variables: Mapping[str, str]) -> None:
+def check(variables: Mapping[str, str], *, api_host: str = "127.0.0.1") -> Settings:
     """Read settings and policy as a worker with this environment will. Raises UnusableError that names every setting that is wrong."""
     from pydantic import ValidationError
 
@@ -79,17 +81,24 @@ def check(variables: Mapping[str, str]) -> None:
             settings = Settings()
         except ValidationError as error:
             raise UnusableError(faults_of(error)) from error
-    refusals = [*_faults_of_seconds(settings), *_faults_of_policy(settings)]
+    refusals = [*_faults_of_seconds(settings), *_faults_of_policy(settings), *_faults_of_identity(settings, api_host)]
     if refusals:
         raise UnusableError(refusals)
+    return settings
 
 
 def faults_of(error: ValidationError) -> list[Refusal]:
     """What pydantic says of settings, by the names that they have in the environment."""
-    return [
-        Refusal(f"{PREFIX}{'_'.join(map(str, one['loc'])).upper()}", _cut(str(one["input"])), _lowered(one["msg"]))
-        for one in error.errors()
-    ]
+    return [Refusal(f"{PREFIX}{str(one['loc'][0]).upper()}", _cut(str(one["input"])), _lowered(one["msg"])) for one in error.errors()]
+
+
+def _faults_of_identity(settings: Settings, api_host: str) -> list[Refusal]:
+    if not settings.identity and not is_loopback(api_host):
+        rule = "without an identity source the API listens on the loopback interface only; --identity keys (GPUFLEET_IDENTITY) is one"
+        return [Refusal("--host", _cut(api_host), rule)]
+    if "iam" in settings.identity:
+        return [_refusal("identity", ",".join(settings.identity), "must be keys; iam is for API Gateway, which no embedded fleet has")]
+    return []
 
 
 def _faults_of_seconds(settings: Settings) -> list[Refusal]:

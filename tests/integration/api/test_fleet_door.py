@@ -42,22 +42,19 @@ async def end(core, head):
 
 
 class FakeReader:
-    """A cluster's logs; follows until it is told that the containers have ended."""
+    """A cluster's logs as they stand."""
 
     def __init__(self, *chunks, error=None):
         self.chunks = chunks
         self.error = error
         self.asked = []
-        self.ended = None
 
-    async def read(self, head, *, pod, container, tail, follow):
-        self.asked.append((head.id, pod, container, tail, follow))
+    async def read(self, head, *, pod, container, tail):
+        self.asked.append((head.id, pod, container, tail))
         if self.error is not None:
             raise self.error
         for chunk in self.chunks:
             yield chunk
-        if follow and self.ended is not None:
-            await self.ended()
 
 
 async def test_a_job_is_told_in_full_without_its_claims_nonce(shared_client, shared_core):
@@ -140,7 +137,7 @@ async def test_live_logs_come_from_the_cluster(shared_client, shared_core):
         answer = await client.get(f"{FLEET}/jobs/{job_id}/logs", params={"tail": 5, "pod": "p", "container": "c"})
 
     assert answer.text == "one\ntwo\n"
-    assert reader.asked == [(job_id, "p", "c", 5, False)]
+    assert reader.asked == [(job_id, "p", "c", 5)]
 
 
 @pytest.mark.parametrize(("error", "status"), [(ConflictError("not yet"), 409), (UnavailableError("no answer"), 503)])
@@ -151,20 +148,6 @@ async def test_a_cluster_that_has_no_log_yet_is_an_answer(shared_client, shared_
     async with serving(dataclasses.replace(shared_core, logs=FakeReader(error=error))) as client:
         assert (await client.get(f"{FLEET}/jobs/{job_id}/logs")).status_code == status
     assert (await shared_client.get(f"{FLEET}/jobs/{job_id}/logs")).status_code == 503
-
-
-async def test_following_ends_with_the_job_and_shows_nothing_twice(shared_client, shared_core):
-    job_id = (await submit(shared_client))["job_id"]
-    head = await run(shared_core, job_id)
-    await keep(shared_core, job_id, 1, main="one\ntwo\n")
-    reader = FakeReader(b"one\n", b"two\n")
-    reader.ended = lambda: end(shared_core, head)
-
-    async with serving(dataclasses.replace(shared_core, logs=reader, look_seconds=0)) as client:
-        answer = await client.get(f"{FLEET}/jobs/{job_id}/logs", params={"follow": True})
-
-    assert answer.text == "one\ntwo\n"
-    assert len(reader.asked) == 1
 
 
 async def test_following_goes_on_over_a_retry(shared_client, shared_core):

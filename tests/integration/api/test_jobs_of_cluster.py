@@ -13,6 +13,7 @@ from tests.integration.api.conftest import serving
 from tests.integration.region import job
 from workers.api.cluster_access import ClusterAccess
 from workers.api.core import build
+from workers.api.gco import bulk_deleting
 
 NAMESPACE = "gco-jobs"
 OBJECTS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
@@ -118,24 +119,21 @@ async def test_orders_and_pages(client, region):
     assert (beyond["count"], beyond["total"], beyond["has_more"]) == (0, 4, False)
 
 
-@pytest.mark.parametrize(
-    ("selector", "names"),
-    [
-        ("team=vision", ["a", "b"]),
-        ("team in (vision, audio),stage!=test", ["a", "c"]),
-        ("!stage", ["a", "c"]),
-        (" ", ["a", "b", "c"]),
-    ],
-)
-async def test_label_selectors(client, region, selector, names):
+async def test_label_selectors(client, region):
     await make(region, "a", labels={"team": "vision"})
     await make(region, "b", labels={"team": "vision", "stage": "test"})
     await make(region, "c", labels={"team": "audio"})
 
-    for sort in ("name", "createdAt"):
-        answer = await listed(client, label_selector=selector, sort=sort, limit=1)
-        assert answer["total"] == len(names)
-    assert named(await listed(client, label_selector=selector, sort="name")) == names
+    for selector, names in (
+        ("team=vision", ["a", "b"]),
+        ("team in (vision, audio),stage!=test", ["a", "c"]),
+        ("!stage", ["a", "c"]),
+        (" ", ["a", "b", "c"]),
+        ("", ["a", "b", "c"]),
+    ):
+        assert named(await listed(client, label_selector=selector, sort="name")) == names
+        for sort in ("name", "createdAt"):
+            assert (await listed(client, label_selector=selector, sort=sort, limit=1))["total"] == len(names)
 
 
 async def test_filters_by_status(client, region):
@@ -171,15 +169,15 @@ async def test_filters_by_status(client, region):
         ({"labelSelector": "a=b"}, "/labelSelector"),
     ],
 )
-async def test_what_is_wrong_is_told_with_its_place(client, query, pointer):
-    answer = await client.get(JOBS, params=query)
+async def test_what_is_wrong_is_told_with_its_place(shared_client, query, pointer):
+    answer = await shared_client.get(JOBS, params=query)
 
     assert answer.status_code == 422
     assert [problem["pointer"] for problem in answer.json()["detail"]] == [pointer]
 
 
-async def test_all_that_is_wrong_is_told_at_once(client):
-    answer = await client.get(JOBS, params={"status": "done", "sort": "age", "label_selector": "a b", "limit": 0})
+async def test_all_that_is_wrong_is_told_at_once(shared_client):
+    answer = await shared_client.get(JOBS, params={"status": "done", "sort": "age", "label_selector": "a b", "limit": 0})
 
     problems = answer.json()["detail"]
     assert {problem["pointer"] for problem in problems} == {"/status", "/sort", "/label_selector", "/limit"}
@@ -188,11 +186,11 @@ async def test_all_that_is_wrong_is_told_at_once(client):
     assert selector["loc"] == ["query", "label_selector"]
 
 
-async def test_a_namespace_that_is_not_allowed_is_forbidden(client, region):
+async def test_a_namespace_that_is_not_allowed_is_forbidden(shared_client):
     for answer in (
-        await client.get(JOBS, params={"namespace": "kube-system"}),
-        await client.request("DELETE", JOBS, json={"namespace": "kube-system", "all": True}),
-        await client.delete(f"{JOBS}/kube-system/x"),
+        await shared_client.get(JOBS, params={"namespace": "kube-system"}),
+        await shared_client.request("DELETE", JOBS, json={"namespace": "kube-system", "all": True}),
+        await shared_client.delete(f"{JOBS}/kube-system/x"),
     ):
         assert answer.status_code == 403
         assert answer.json()["detail"].startswith("Namespace 'kube-system' not allowed.")
@@ -271,9 +269,10 @@ async def test_bulk_delete_needs_a_condition(client, region):
     assert len(await region.objects()) == 1
 
 
-@pytest.mark.parametrize(
-    ("body", "pointer"),
-    [
+async def test_bulk_delete_refuses_with_the_place(client, region):
+    await make(region, "a")
+
+    for body, pointer in (
         ({"all": True, "status": "failed"}, ""),
         ({"status": "done"}, "/status"),
         ({"older_than_days": 0}, "/older_than_days"),
@@ -283,17 +282,54 @@ async def test_bulk_delete_needs_a_condition(client, region):
         ({"label_selector": "a=\0"}, "/label_selector"),
         ({"state": "failed"}, "/state"),
         ({"all": "yes"}, "/all"),
-    ],
-)
-async def test_bulk_delete_refuses_with_the_place(client, region, body, pointer):
+    ):
+        answer = await client.request("DELETE", JOBS, json=body)
+
+        assert answer.status_code == 422, body
+        (problem,) = answer.json()["detail"]
+        assert (problem["pointer"], problem["loc"][0]) == (pointer, "body")
+    assert len(await region.objects()) == 1
+
+
+async def test_a_body_that_is_none_deletes_nothing(client, region):
     await make(region, "a")
 
-    answer = await client.request("DELETE", JOBS, json=body)
+    for body in (
+        b"",
+        b"null",
+        b"[]",
+        b'"all"',
+        b'{"all": true, "all": false}',
+        b'{"label_selector": "\\u0000"}',
+        b'{"label_selector": "\\ud800"}',
+        b'{"namespace": "\\ud800"}',
+        b'{"older_than_days": 1e400}',
+        b'{"older_than_days": NaN}',
+        b'{"all": ' + b"[" * 60 + b"]" * 60 + b"}",
+        b'{"all": ' + b"[" * 100_000,
+    ):
+        answer = await client.request("DELETE", JOBS, content=body, headers={"Content-Type": "application/json"})
 
-    assert answer.status_code == 422
-    (problem,) = answer.json()["detail"]
-    assert (problem["pointer"], problem["loc"][0]) == (pointer, "body")
+        assert answer.status_code == 422, body[:40]
     assert len(await region.objects()) == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("label_selector=%FF", 422),
+        ("label_selector=%ED%A0%80", 422),
+        ("status=%00", 422),
+        ("sort=%FF", 422),
+        ("namespace=%FF", 403),
+        ("namespace=%00", 403),
+        ("namespace=", 403),
+        ("limit=1e2", 422),
+        ("status=failed&status=pending", 422),
+    ],
+)
+async def test_any_bytes_of_a_query_are_answered(shared_client, query, status):
+    assert (await shared_client.get(f"{JOBS}?{query}")).status_code == status
 
 
 async def test_a_dry_run_tells_what_would_be_deleted(client, region):
@@ -324,6 +360,22 @@ async def test_bulk_delete_by_status_label_and_age(client, region):
     assert named(await bulk(client, label_selector="!keep")) == ["runs"]
     assert named(await bulk(client, namespace=NAMESPACE)) == ["keep"]
     assert await region.objects() == []
+
+
+async def test_what_one_request_does_not_delete_is_told(client, region, monkeypatch):
+    for name in ("a", "b", "c"):
+        await make(region, name)
+
+    monkeypatch.setattr(bulk_deleting, "MOST", 2)
+    would = await bulk(client, all=True, dry_run=True)
+    some = await bulk(client, all=True)
+    monkeypatch.setattr(bulk_deleting, "SECONDS", 0.0)
+    late = await bulk(client, all=True)
+
+    assert (would["total_matched"], len(would["jobs"]), would["remaining"]) == (3, 2, 1)
+    assert (some["total_matched"], some["deleted_count"], some["remaining"]) == (3, 2, 1)
+    assert (late["total_matched"], late["deleted_count"], late["failed"], late["remaining"]) == (1, 0, None, 1)
+    assert len(await region.objects()) == 1
 
 
 async def test_jobs_of_the_queue_are_cancelled_by_a_bulk_delete(client, region):
@@ -377,11 +429,38 @@ async def test_a_job_is_deleted_by_name_and_uid(client, region):
     assert (again.status_code, again.json()["detail"]) == (404, "Job 'a' not found")
 
 
-@pytest.mark.parametrize("name", ["%2E%2E", "%2E", "a%2Fb", "a%00", "A", "x" * 254])
-async def test_what_can_be_no_name_is_not_found(client, region, name):
+async def test_a_job_that_changes_before_its_deletion_is_left_alone(client, region):
+    await make(region, "a")
+    region.fault(method="DELETE", path="/jobs/a", status=409)
+
+    answer = await client.delete(f"{JOBS}/{NAMESPACE}/a")
+
+    assert (answer.status_code, answer.json()["detail"]) == (409, "Job 'a' changed before its UID-preconditioned delete")
+    assert len(await region.objects()) == 1
+
+
+async def test_a_job_that_no_longer_fulfils_the_filter_is_left_alone(client, region):
+    """It was listed as one that waits, and runs by the time at which it would be deleted."""
+    made = await make(region, "a")
+    region.fault(method="GET", path="/jobs/a$", action="delay", delay=1.0)
+    deleting = asyncio.create_task(bulk(client, status="pending"))
+    await region.until_true(lambda: not region.server.faults.waiting)
+    path = f"{OBJECTS}/a"
+    await region.api.request("PATCH", path, body={"spec": {"suspend": False}}, content_type="application/merge-patch+json")
+    await listed_when(client, lambda answer: answer["total"] == 1, status="running")
+
+    answer = await deleting
+
+    assert (answer["total_matched"], answer["deleted_count"], answer["jobs"]) == (1, 0, [])
+    assert answer["failed"] == [{"name": "a", "namespace": NAMESPACE, "error": "Job 'a' has changed: it is running"}]
+    assert [one["metadata"]["uid"] for one in await region.objects()] == [made["metadata"]["uid"]]
+
+
+async def test_what_can_be_no_name_is_not_found(client, region):
     await make(region, "a")
 
-    answer = await client.delete(f"{JOBS}/{NAMESPACE}/{name}")
+    for name in ("%2E%2E", "%2E", "a%2Fb", "a%00", "A", "x" * 254):
+        answer = await client.delete(f"{JOBS}/{NAMESPACE}/{name}")
 
-    assert answer.status_code in (404, 405)
+        assert answer.status_code in (404, 405), name
     assert len(await region.objects()) == 1

@@ -5,7 +5,6 @@ from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from shared.clusters.pods import PodView
 from shared.clusters.rendering import RenderIdentity, render
 from shared.clusters.transport import Answer, Transport
 from shared.clusters.watch import Changed, Feed, Item, Listed
@@ -85,12 +84,6 @@ def ended(item: Item[Observed]) -> bool:
     return any(seen.complete or seen.failed_reason for seen in objects)
 
 
-def runs(item: Item[PodView]) -> bool:
-    """Whether an item of a feed tells of a pod that runs."""
-    objects = item.objects if isinstance(item, Listed) else [item.object]
-    return any(pod.running for pod in objects)
-
-
 def changed(job_id: str) -> Callable[[Item[Observed]], bool]:
     """Whether an item of a feed tells of a Job that is new or has changed."""
     return lambda item: isinstance(item, Changed) and item.object.job_id == job_id
@@ -149,7 +142,3 @@ class MemoryObjects:
 
     async def get(self, key: str) -> bytes | None:
         return self.objects.get(key)
-
-
-async def collect(chunks: AsyncIterator[bytes]) -> bytes:
-    return b"".join([chunk async for chunk in chunks])

@@ -75,6 +75,17 @@ async def test_a_message_becomes_a_job_and_is_deleted(room):
     assert await room.waiting() == 0
 
 
+async def test_a_job_records_who_sent_its_message(room):
+    """SQS says it, as an id of IAM; nothing in the message could."""
+    await room.drop(submission(), MessageAttributes={"SenderId": {"DataType": "String", "StringValue": "somebody else"}})
+    [message] = await room.queue.receive(wait_seconds=1)
+    await room.loop.batch([message])
+    [job_id] = await room.jobs()
+
+    assert message.sender
+    assert (await room.core.store.head(job_id)).submitted_by == f"sqs:{message.sender}"
+
+
 async def test_a_message_that_comes_twice_is_one_job(room):
     await room.drop(submission())
     [message] = await room.queue.receive(wait_seconds=1)

@@ -56,6 +56,10 @@ def serving(source, rate="5/second", address="192.0.2.1"):
     async def root() -> str:
         return "fine"
 
+    @app.get("/healthz")
+    async def healthz() -> str:
+        return "ok"
+
     app.add_middleware(RateLimits, rates=rates)
     app.add_middleware(Identity, authentication=Authentication([source]) if source else None, guesses=rates.guesses)
     app.add_middleware(Requests)
@@ -113,6 +117,16 @@ async def test_without_a_limit_nothing_is_counted_or_told(names):
         answers = [await ask(client, "ada") for _ in range(50)]
 
     assert {(one.status_code, "ratelimit" in one.headers) for one in answers} == {(200, False)}
+
+
+async def test_what_needs_no_caller_is_counted_by_address(names):
+    at = serving(names, "1/hour")
+    async with at("192.0.2.1") as client, at("192.0.2.2") as other:
+        answers = [(await client.get("/healthz")).status_code for _ in range(101)]
+        elsewhere = await other.get("/healthz")
+
+    assert answers == [200] * 100 + [429]
+    assert elsewhere.status_code == 200
 
 
 async def test_an_address_that_tries_too_much_is_heard_no_more(names, still):

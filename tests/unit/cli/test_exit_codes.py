@@ -13,7 +13,7 @@ Run = Callable[..., int]
 
 
 @pytest.mark.parametrize(
-    ("status", "code"), [(404, 3), (409, 4), (422, 1), (413, 1), (403, 6), (401, 6), (500, 1), (502, 5), (503, 5), (504, 5), (429, 5)]
+    ("status", "code"), [(404, 3), (409, 4), (422, 1), (413, 1), (403, 1), (401, 6), (500, 1), (502, 5), (503, 5), (504, 5), (429, 5)]
 )
 def test_an_error_of_the_api_becomes_the_exit_code_of_its_kind(
     api: FakeApi, gpufleet: Run, capsys: pytest.CaptureFixture[str], status: int, code: int
@@ -68,6 +68,13 @@ def test_an_api_that_does_not_answer_is_exit_code_5_with_a_hint(api: FakeApi, gp
         ["up", "--nodes", "m5.large", "--kubeconfig", "config"],
         ["up", "--state", "/proc/x", "--api-port", "1"],
         ["up", "--state", "/dev/null", "--api-port", "1"],
+        ["up", "--host", "0.0.0.0"],
+        ["up", "--host", ""],
+        ["up", "--host", "::"],
+        ["up", "--host", "no.such.host.invalid"],
+        ["up", "--identity", "passwords"],
+        ["up", "--identity", "iam"],
+        ["up", "--identity", "keys,passwords"],
     ],
 )
 def test_bad_usage_is_exit_code_2_and_says_something(gpufleet: Run, capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:

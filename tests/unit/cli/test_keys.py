@@ -134,14 +134,14 @@ def test_what_can_be_no_key_is_refused_and_not_shown(
     assert api.requests == []
 
 
-@pytest.mark.parametrize(("status", "told"), [(401, "gpufleet keys create makes one"), (403, "may not do this")])
-def test_who_may_not_is_told_so_with_an_exit_code_of_its_own(
-    api: FakeApi, gpufleet: Run, capsys: pytest.CaptureFixture[str], status: int, told: str
+@pytest.mark.parametrize(("status", "told", "code"), [(401, "gpufleet keys create makes one", 6), (403, "may not do this", 1)])
+def test_whoever_is_not_known_has_an_exit_code_of_his_own_and_whoever_may_not_is_refused(
+    api: FakeApi, gpufleet: Run, capsys: pytest.CaptureFixture[str], status: int, told: str, code: int
 ) -> None:
     api.on("GET", JOBS, {"detail": "key:ci may not do this", "request_id": "0" * 32}, status=status)
 
-    assert gpufleet("jobs", "--json") == 6
+    assert gpufleet("jobs", "--json") == code
 
     error = json.loads(capsys.readouterr().out)["error"]
     assert told in error["message"]
-    assert error["exit_code"] == 6
+    assert error["exit_code"] == code

@@ -28,13 +28,13 @@ def test_a_job_is_shown_with_its_executions(api: FakeApi, gpufleet: Run, capsys:
     assert "train-abc-1" in printed
 
 
-def test_logs_are_written_as_they_come(api: FakeApi, gpufleet: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    api.on("GET", "/fleet/v1/jobs/job-1/logs", httpx.Response(200, text="[bold]one[/]\ntwo\n"))
+def test_logs_are_written_as_they_are(api: FakeApi, gpufleet: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    api.on("GET", "/fleet/v1/jobs/job-1/logs", httpx.Response(200, text="[bold]one[/]\n10%\r20%\u2028\ntwo"))
 
-    assert gpufleet("logs", "job-1", "--follow", "--execution", "2", "--tail", "5") == 0
+    assert gpufleet("logs", "job-1", "--execution", "2", "--tail", "5") == 0
 
-    assert capsys.readouterr().out == "[bold]one[/]\ntwo\n"
-    assert dict(api.requests[0].url.params) == {"follow": "true", "execution": "2", "tail": "5"}
+    assert capsys.readouterr().out == "[bold]one[/]\n10%\r20%\u2028\ntwo\n"
+    assert dict(api.requests[0].url.params) == {"execution": "2", "tail": "5"}
 
 
 @pytest.mark.parametrize(

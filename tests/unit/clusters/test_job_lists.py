@@ -8,16 +8,16 @@ from shared.clusters import job_lists
 from shared.clusters.api import KubernetesApi
 from shared.clusters.errors import ApiError
 from shared.clusters.job_lists import JobFilter, JobOrder, SortField, list_jobs
-from shared.clusters.job_status import JobStatus, computed_status
+from shared.clusters.job_status import ComputedStatus, computed_status
 from shared.clusters.observed import moment
 from shared.errors import UnavailableError
 from tests.unit.clusters.scripted import ScriptedAnswer, ScriptedTransport, document
 
 STATES = {
-    JobStatus.PENDING: {},
-    JobStatus.RUNNING: {"active": 1, "ready": 1},
-    JobStatus.SUCCEEDED: {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]},
-    JobStatus.FAILED: {"failed": 1, "conditions": [{"type": "Failed", "status": "True"}]},
+    ComputedStatus.PENDING: {},
+    ComputedStatus.RUNNING: {"active": 1, "ready": 1},
+    ComputedStatus.SUCCEEDED: {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]},
+    ComputedStatus.FAILED: {"failed": 1, "conditions": [{"type": "Failed", "status": "True"}]},
 }
 
 
@@ -85,7 +85,7 @@ def names(found):
 
 @pytest.mark.parametrize("by", list(SortField))
 @pytest.mark.parametrize("descending", [False, True])
-@pytest.mark.parametrize("status", [None, JobStatus.FAILED])
+@pytest.mark.parametrize("status", [None, ComputedStatus.FAILED])
 @pytest.mark.parametrize("before", [None, "2026-05-05T00:00:00Z"])
 @pytest.mark.parametrize("namespaces", [("ml",), ("ml", "audio", "empty")])
 async def test_pages_are_those_of_the_whole_list_in_order(by, descending, status, before, namespaces):
@@ -115,13 +115,13 @@ async def test_pages_are_those_of_the_whole_list_in_order(by, descending, status
         ({}, 2),
         ({"by": "status"}, 2),
         ({"by": "name"}, 2),
-        ({"which": JobFilter(status=JobStatus.FAILED)}, 2),
+        ({"which": JobFilter(status=ComputedStatus.FAILED)}, 2),
         ({"which": JobFilter(label_selector="team=vision")}, 2),
         ({"by": "name", "descending": False}, 1),
         ({"by": "name", "descending": False, "offset": 45, "limit": 15}, 1),
         ({"by": "name", "descending": False, "offset": 50, "limit": 15}, 2),
         ({"by": "name", "descending": False, "which": JobFilter(label_selector="team=vision")}, 2),
-        ({"by": "name", "descending": False, "which": JobFilter(status=JobStatus.FAILED)}, 2),
+        ({"by": "name", "descending": False, "which": JobFilter(status=ComputedStatus.FAILED)}, 2),
     ],
 )
 async def test_no_more_requests_than_pages_of_the_cluster(options, requests):

@@ -52,6 +52,7 @@ def specs_of(options: Options, state: Path) -> list[plan.ChildSpec]:
         kubeconfig=state / "kubeconfig",
         spot_prices=state / "prices",
         scratch=state,
+        api_host=options.api_host,
     )
     return [*plan.foundation(options, layout), *plan.workers(options, layout)]
 
@@ -76,6 +77,15 @@ def test_settings_of_the_user_go_over_the_fleets_own(tmp_path: Path) -> None:
     assert api.environment["GPUFLEET_SWEEP_SECONDS"] == "9"
     assert api.environment["GPUFLEET_API_HOST"] == LOOPBACK
     assert environment.emulator(1, tmp_path)["BIND_HOST"] == LOOPBACK
+
+
+def test_webhooks_may_speak_to_this_machine_while_nobody_else_can_make_them(tmp_path: Path) -> None:
+    def local(options: Options) -> str | None:
+        return next(spec for spec in specs_of(options, tmp_path) if spec.name == "api").environment.get("GPUFLEET_WEBHOOK_LOCAL")
+
+    assert local(Options()) == "true"
+    assert local(Options(api_host="0.0.0.0")) is None
+    assert local(Options(settings={"GPUFLEET_WEBHOOK_LOCAL": "false"})) == "false"
 
 
 def test_our_own_aws_variables_are_out_of_the_way_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:

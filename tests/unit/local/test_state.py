@@ -38,6 +38,18 @@ def test_a_second_fleet_is_refused_with_the_directory_and_the_process_that_has_i
     StateDirectory(tmp_path).release()
 
 
+def test_a_secret_is_for_its_owner_alone_whatever_stood_there(tmp_path: Path) -> None:
+    held = StateDirectory(tmp_path)
+    (tmp_path / "admin.key").write_text("open to everybody")
+    (tmp_path / "admin.key").chmod(0o666)
+    with (tmp_path / "admin.key").open() as opened_before:
+        kept = held.keep_secret("admin.key", "gpf_x")
+        assert opened_before.read() == "open to everybody"
+    held.release()
+
+    assert (kept.read_text(), kept.stat().st_mode & 0o777) == ("gpf_x\n", 0o600)
+
+
 async def test_a_fleet_touches_nothing_in_a_directory_that_another_has(tmp_path: Path) -> None:
     held = StateDirectory(tmp_path)
     held.prepare()

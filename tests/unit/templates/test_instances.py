@@ -194,3 +194,15 @@ def test_a_hundred_thousand_places_are_looked_at_in_no_time():
 
     assert wrong(manifest) == {}
     assert len(wrong(manifest, {"n": {}})) >= 1
+
+
+def test_a_rule_about_something_that_an_open_place_is_part_of_is_not_told():
+    gpu = {CONTAINER + "resources": {"limits": {"cpu": "1", "nvidia.com/gpu": 1}}}
+    tolerated = job(spec__template__spec__tolerations="{{tolerations}}", **gpu)
+    named = job(spec__template__spec__tolerations=[{"key": "{{key}}", "operator": "Exists"}], **gpu)
+
+    assert wrong(job(**gpu)).keys() == {f"{SPEC}/tolerations"}
+    assert wrong(tolerated) == {}
+    assert wrong(named) == {}
+    assert wrong(named, {"key": "nvidia.com/gpu"}) == {}
+    assert wrong(named, {"key": "another"}).keys() == {f"{SPEC}/tolerations"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
 
 from shared.errors import NotFoundError
@@ -15,11 +15,27 @@ from workers.api.bodies import StrictRoute
 from workers.api.core import Core
 from workers.api.dependencies import CoreOf, Reader
 from workers.api.errors import answers
-from workers.api.fleet import logs
+from workers.api.fleet import following, logs
+from workers.api.fleet.log_positions import decode
 from workers.api.fleet.schemas import EventsAnswer, ExecutionsAnswer, JobClaim, JobDetail
+from workers.api.following import EVENTS_TYPE, FollowingResponse
 
 _COPIED = tuple(name for name in JobDetail.model_fields if name not in {"claim", "manifest", "supporting", "executions", "state"})
-_TEXT = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The log; with `follow`, as it is written"}
+_TEXT = {
+    "content": {
+        "text/plain": {"schema": {"type": "string"}},
+        EVENTS_TYPE: {
+            "schema": {
+                "type": "string",
+                "description": (
+                    "With `follow`, for who accepts it: as from `GET /api/v1/jobs/{namespace}/{name}/logs`, each with its `execution`. "
+                    "`outcome` of the last event is the job's state."
+                ),
+            }
+        },
+    },
+    "description": "The log; with `follow`, as it is written",
+}
 
 router = APIRouter(prefix="/jobs", tags=["Fleet: jobs"], route_class=StrictRoute)
 
@@ -67,14 +83,24 @@ async def get_logs(
     container: Annotated[str | None, Query(max_length=63)] = None,
     tail: Annotated[int | None, Query(ge=1, le=100_000)] = None,
     follow: bool = False,
+    accept: Annotated[str, Header(include_in_schema=False)] = "",
+    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", description="Where earlier events are gone on from")] = None,
 ) -> StreamingResponse:
-    """What the containers of an execution wrote: kept logs of one that has ended, live ones of one that runs."""
+    """What the containers of an execution wrote: kept logs of one that has ended, live ones of one that runs.
+
+    Followed, until the job has ended: as server-sent events for who accepts these, as plain text for everybody else.
+    """
     head = await _head(core, caller, job_id)
     wanted = logs.Wanted(execution=execution, pod=pod, container=container, tail=tail)
     if execution is not None and execution > head.execution:
         raise NotFoundError("Execution", f"{head.id}/{execution}")
-    stream = logs.follow(core, head, wanted) if follow else await logs.read(core, head, wanted)
-    return StreamingResponse(stream, media_type="text/plain; charset=utf-8")
+    if not follow:
+        return StreamingResponse(await logs.read(core, head, wanted), media_type="text/plain; charset=utf-8")
+    as_events = EVENTS_TYPE in accept
+    position = decode(last_event_id) if last_event_id and as_events else None
+    follower = following.JobFollower(core, head, wanted, position)
+    chunks = following.events(follower) if as_events else following.text(follower)
+    return FollowingResponse(chunks, core.following, events=as_events)
 
 
 async def _head(core: Core, caller: Caller, job_id: str) -> Head:

@@ -1,4 +1,4 @@
-"""What a job's containers wrote: kept logs of an execution that has ended, live ones of one that runs, and following until the end.
+"""What a job's containers wrote, as it stands: kept logs of an execution that has ended, live ones of one that runs.
 
 Several containers in one answer are told apart by a line before each, `==> pod/container <==`, as `tail` does it.
 """
@@ -6,14 +6,14 @@ Several containers in one answer are told apart by a line before each, `==> pod/
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from shared.clusters.kept_logs import KeptLog, read_kept
-from shared.errors import ConflictError, FleetError, NotFoundError, UnavailableError
+from shared.clusters.kept_logs import KeptLog, KeptLogs, read_kept
+from shared.errors import ConflictError, NotFoundError, UnavailableError
 from shared.jobs.model import Head
 from workers.api.core import Core
+from workers.api.fleet.kept_lines import text_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,60 +36,14 @@ async def read(core: Core, head: Head, wanted: Wanted) -> AsyncIterator[bytes]:
         raise NotFoundError("Execution", f"{head.id}/{number}")
     if number == head.execution and head.state.on_cluster:
         if core.logs is not None:
-            return await _begun(core.logs.read(head, pod=wanted.pod, container=wanted.container, tail=wanted.tail, follow=False))
+            return await _begun(core.logs.read(head, pod=wanted.pod, container=wanted.container, tail=wanted.tail))
         raise UnavailableError("this process reaches no cluster; logs can be read when the execution has ended")
-    return _kept(core, await _chosen(core, head, number, wanted), wanted.tail)
+    _, logs = await chosen(core, head, number, wanted)
+    return _kept(core, logs, wanted.tail)
 
 
-async def follow(core: Core, head: Head, wanted: Wanted) -> AsyncIterator[bytes]:
-    """The logs from here on, over retries, until the job is terminal. What was shown live isn't shown again from what was kept."""
-    shown: dict[int, int] = {}
-    number = wanted.execution if wanted.execution is not None else head.execution
-    while True:
-        if number == head.execution and head.state.on_cluster and core.logs is not None:
-            async for chunk in _live(core, head, wanted, shown):
-                yield chunk
-        elif number < head.execution or head.state.terminal:
-            async for chunk in _rest(core, head, number, wanted, shown):
-                yield chunk
-            if wanted.execution is not None or number >= head.execution:
-                return
-            number += 1
-            continue
-        await asyncio.sleep(core.look_seconds)
-        head = await core.jobs.head(head.id) or head
-
-
-async def _live(core: Core, head: Head, wanted: Wanted, shown: dict[int, int]) -> AsyncIterator[bytes]:
-    """What a running execution writes; after a broken connection, only what had not been shown."""
-    assert core.logs is not None
-    skip = shown.get(head.execution, 0)
-    tail = wanted.tail if not skip else None
-    try:
-        async for chunk in core.logs.read(head, pod=wanted.pod, container=wanted.container, tail=tail, follow=True):
-            fresh = chunk[skip:]
-            skip = max(0, skip - len(chunk))
-            if fresh:
-                shown[head.execution] = shown.get(head.execution, 0) + len(fresh)
-                yield fresh
-    except FleetError:
-        # No container has started yet, the connection broke, or the pods are gone: the next look at the job tells.
-        return
-
-
-async def _rest(core: Core, head: Head, number: int, wanted: Wanted, shown: dict[int, int]) -> AsyncIterator[bytes]:
-    """The kept logs of an execution of which nothing was shown live."""
-    if shown.get(number):
-        return
-    try:
-        logs = await _chosen(core, head, number, wanted)
-    except FleetError:
-        return
-    async for chunk in _kept(core, logs, wanted.tail):
-        yield chunk
-
-
-async def _chosen(core: Core, head: Head, number: int, wanted: Wanted) -> list[KeptLog]:
+async def chosen(core: Core, head: Head, number: int, wanted: Wanted) -> tuple[KeptLogs, list[KeptLog]]:
+    """The kept logs that are wanted of an execution, and the index of all. Raises ConflictError, NotFoundError, UnavailableError."""
     index = await read_kept(core.objects, head.id, number)
     if index is None:
         if number == head.execution and not head.state.terminal:
@@ -99,7 +53,7 @@ async def _chosen(core: Core, head: Head, number: int, wanted: Wanted) -> list[K
     if not found:
         there = ", ".join(f"{one.pod}/{one.container}" for one in index.containers)
         raise NotFoundError("Logs of container", f"{wanted.pod or '*'}/{wanted.container or '*'}", hint=f"kept are {there}")
-    return found
+    return index, found
 
 
 async def _kept(core: Core, logs: list[KeptLog], tail: int | None) -> AsyncIterator[bytes]:
@@ -110,14 +64,7 @@ async def _kept(core: Core, logs: list[KeptLog], tail: int | None) -> AsyncItera
         if data is None:
             yield b"(this log is no longer kept)\n"
         else:
-            yield last_lines(data, tail)
-
-
-def last_lines(data: bytes, tail: int | None) -> bytes:
-    """The last lines of a log; None means all."""
-    if tail is None:
-        return data
-    return b"".join(deque(data.splitlines(keepends=True), maxlen=tail))
+            yield await asyncio.to_thread(text_of, data, tail=tail, timestamps=one.timestamps)
 
 
 def _latest(head: Head) -> int:

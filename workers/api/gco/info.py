@@ -55,7 +55,9 @@ async def kubernetes_health_check() -> ProbeAnswer:
 
 @router.get("/readyz", tags=["Health"], responses=answers(503))
 async def kubernetes_readiness_check(core: CoreOf) -> ProbeAnswer:
-    """Whether the service can serve: the table answers."""
+    """Whether the service can serve: the table answers, and every worker's loop of this process runs."""
+    if ended := core.loops.ended():
+        raise HTTPException(503, detail=f"stopped unexpectedly in this process: {', '.join(ended)}", headers={"Retry-After": "5"})
     if not (await _look(core))[0]:
         raise HTTPException(503, detail="the table does not answer", headers={"Retry-After": "5"})
     return ProbeAnswer(status="ready")
@@ -97,15 +99,7 @@ async def get_service_status(core: CoreOf) -> ServiceStatus:
         templates_count=counts[TEMPLATES] if counts else 0,
         webhooks_count=counts[WEBHOOKS] if counts else 0,
         counts_known=counts is not None,
-        central_queue_worker=QueueWorker(
-            enabled=False,
-            running=False,
-            stopping=False,
-            owner=None,
-            last_pass_started_at=None,
-            last_successful_pass_at=None,
-            last_error=None,
-        ),
+        central_queue_worker=_queue_worker(core),
         cluster_id=cluster_id(core.region),
         region=core.region,
         resource_limits=ResourceLimits(
@@ -115,6 +109,21 @@ async def get_service_status(core: CoreOf) -> ServiceStatus:
         ),
         allowed_namespaces=list(policy.allowed_namespaces),
         validation_enabled=True,
+    )
+
+
+def _queue_worker(core: Core) -> QueueWorker:
+    """The dispatcher inside this process, where one runs here."""
+    loop = core.loops.get("dispatcher")
+    passes = loop.passes if loop is not None else None
+    return QueueWorker(
+        enabled=loop is not None,
+        running=loop is not None and not loop.task.done(),
+        stopping=loop is not None and core.loops.stopping,
+        owner=loop.owner if loop is not None else None,
+        last_pass_started_at=passes.started_at if passes is not None else None,
+        last_successful_pass_at=passes.succeeded_at if passes is not None else None,
+        last_error=passes.error if passes is not None else None,
     )
 
 

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from shared.clusters.job_status import JobStatus as Computed
+from shared.clusters.job_status import ComputedStatus
 from shared.clusters.selectors import LONGEST, parse_selector
 from shared.errors import InvalidError
 from shared.jobs.fields import Strict
@@ -42,9 +42,9 @@ class JobStatus(StrEnum):
     FAILED = "failed"
 
     @property
-    def computed(self) -> Computed:
+    def computed(self) -> ComputedStatus:
         """The one word."""
-        return Computed.SUCCEEDED if self is JobStatus.COMPLETED else Computed(self.value)
+        return ComputedStatus.SUCCEEDED if self is JobStatus.COMPLETED else ComputedStatus(self.value)
 
 
 class _Kubernetes(BaseModel):
@@ -57,7 +57,7 @@ class ListedMetadata(_Kubernetes):
     name: str
     namespace: str
     creation_timestamp: datetime | None
-    labels: dict[str, str] | None
+    labels: dict[str, str]
     uid: str
 
 
@@ -95,7 +95,7 @@ class ListedJob(BaseModel):
     metadata: ListedMetadata
     spec: ListedSpec
     status: ListedStatus
-    computed_status: Computed = Field(description="In one word, as the filter has it. An addition.")
+    computed_status: ComputedStatus = Field(description="In one word, as the filter has it. An addition.")
     job_id: str | None = Field(description="The job of the queue that it is of, if it is of one. An addition.")
 
 

@@ -46,9 +46,10 @@ async def list_jobs(
     label_selector: LabelSelector | None = None,
 ) -> JobsAnswer:
     """List the Jobs of the cluster, newest first. Jobs that are equal in the order stand by namespace and name."""
+    namespaces = _namespaces(core, caller, namespace)
     page = await job_lists.list_jobs(
         await core.cluster(),
-        _namespaces(core, caller, namespace),
+        namespaces,
         which=_filter(status=status, label_selector=label_selector),
         order=_order(sort),
         offset=offset,

@@ -131,11 +131,8 @@ async def poll_and_process_jobs(core: CoreOf, caller: Administrator, limit: Anno
 async def _submit(core: Core, wanted: JobRequest, *, large: bool) -> Submitted:
     if not large:
         return await core.submission.submit(wanted)
-    await core.gate.prepare(wanted)
-    try:
+    async with core.gate.prepared(wanted):
         return await core.submission.submit(wanted)
-    finally:
-        core.gate.forget(wanted)
 
 
 async def _full(core: Core, head: Head) -> QueuedJob:

@@ -118,11 +118,8 @@ async def _submit_again(core: Core, caller: Caller, head: Head, new_name: str) -
         idempotency_key=f"{head.id}/{new_name}",
         idempotency_scope=SCOPE,
     )
-    await core.gate.prepare(request)
-    try:
+    async with core.gate.prepared(request):
         submitted = await core.submission.submit(request)
-    finally:
-        core.gate.forget(request)
     if not submitted.created:
         raise ConflictError(f"job {head.id} was retried in this very second already, as job {submitted.head.id} ('{new_name}')")
     return submitted.head.id

@@ -169,7 +169,7 @@ class Environment(BaseModel):
 
 
 class QueueWorker(BaseModel):
-    """The original's queue worker inside the API. Here dispatchers are programs of their own, so it never runs."""
+    """The dispatcher inside this process (`python -m workers.together`); not enabled where dispatchers are programs of their own."""
 
     enabled: bool
     running: bool

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from shared.clusters.trees import step
 from shared.errors import ForbiddenError, InvalidError, Problem
@@ -14,7 +15,7 @@ from shared.ids import RandomIds
 from shared.webhooks.model import EVENTS, Webhook
 from shared.webhooks.registration import secret_rule
 from shared.webhooks.urls import UrlRefusedError
-from workers.api.bodies import StrictRoute
+from workers.api.bodies import Handler, RefusedRequestError, StrictRoute
 from workers.api.core import Core
 from workers.api.dependencies import CoreOf, Reader, Submitter
 from workers.api.errors import answers
@@ -22,11 +23,28 @@ from workers.api.gco.schemas import MessageAnswer
 from workers.api.gco.translation import allowed_namespace
 from workers.api.gco.webhook_schemas import WebhookListAnswer, WebhookMessageAnswer, WebhookRecord, WebhookRequest
 
+_SECRET = "/secret"  # noqa: S105 - a place, not a password
 _ALL = "a webhook without a namespace"
 
 
 class WebhookRoute(StrictRoute):
-    """A route whose body has a webhook: where other fields are wrong, all that is wrong with the rest is told with them."""
+    """A route whose body has a webhook: where other fields are wrong, all that is wrong with the rest is told with them.
+
+    Whatever is wrong with a secret, the secret isn't shown.
+    """
+
+    def get_route_handler(self) -> Handler:
+        """The route's handler, whose refusals show no secret."""
+        handle = super().get_route_handler()
+
+        async def handle_discreetly(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except RefusedRequestError as refused:
+                body = [replace(one, value=None) if one.pointer.startswith(_SECRET) else one for one in refused.body]
+                raise RefusedRequestError(query=refused.query, fields=refused.fields, body=body, kind=refused.kind) from None
+
+        return handle_discreetly
 
     async def further(self, request: Request, document: Any, told: Iterable[Mapping[str, Any]]) -> Sequence[Problem]:
         """What the rules of webhooks have against the body."""
@@ -107,7 +125,7 @@ async def _problems(core: Core, caller: Caller, document: Mapping[str, Any]) -> 
         except ForbiddenError as forbidden:
             problems.append(Problem(pointer="/namespace", value=namespace, rule=str(forbidden)))
     if secret is not None and (rule := secret_rule(secret)) is not None:
-        problems.append(Problem(pointer="/secret", value=None, rule=rule))
+        problems.append(Problem(pointer=_SECRET, value=None, rule=rule))
     return problems
 
 

@@ -19,7 +19,6 @@ VERSION = {
     "compiler": "none",
     "platform": "simulated",
 }
-_VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 _SUBRESOURCE_KINDS = {"eviction": "Eviction", "scale": "Scale"}
 
 
@@ -64,7 +63,7 @@ def _resources(kind: Kind) -> list[dict[str, Any]]:
         "singularName": kind.kind.lower(),
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        "verbs": _VERBS,
+        "verbs": kind.verbs,
         **({"shortNames": list(kind.short_names)} if kind.short_names else {}),
     }
     subresources = [

@@ -92,11 +92,11 @@ class JobController:
         failure = self._failure(job, ledger, status)
         if failure is not None:
             self._add_condition(status, "FailureTarget", failure.reason, failure.message)
-            self._delete_pods(ledger)
+            self._delete_pods(job, ledger)
         elif self._is_done(spec, ledger):
             if not holds(status, "SuccessCriteriaMet"):
                 self._add_condition(status, "SuccessCriteriaMet", "CompletionsReached", "Reached expected number of succeeded pods")
-            self._delete_pods(ledger)
+            self._delete_pods(job, ledger)
         else:
             self._set_suspended(job, ledger, status, suspended=suspended)
             self._manage(job, ledger, suspended=suspended)
@@ -209,8 +209,9 @@ class JobController:
         free = (index for index in range(spec["completions"]) if index not in busy and index not in ledger.completed_indexes)
         return [index for index, _ in zip(free, range(count), strict=False)]
 
-    def _delete_pods(self, ledger: Ledger) -> None:
+    def _delete_pods(self, job: Entry, ledger: Ledger) -> None:
         for pod in list(ledger.active.values()):
+            self._say(job, "SuccessfulDelete", f"Deleted pod: {pod.name}")
             self._deletion.delete(pod)
 
     def _count(self, spec: Object, ledger: Ledger, status: Object) -> None:
@@ -251,7 +252,7 @@ class JobController:
             self._store.replace(current, {**current.obj, "status": status})
 
     def _say(self, job: Entry, reason: str, message: str, *, warning: bool = False) -> None:
-        self._world.record(job, type="Warning" if warning else "Normal", reason=reason, message=message, component=_COMPONENT)
+        self._world.events.record(job, warning=warning, reason=reason, message=message, component=_COMPONENT)
 
     def _announce_end(self, job: Entry, failure: _Failure | None) -> None:
         if failure is not None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kind:
@@ -20,6 +22,7 @@ class Kind:
     namespaced: bool = True
     subresources: tuple[str, ...] = ()
     short_names: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
     prefix: bytes = field(init=False, repr=False, compare=False, default=b"")
 
     def __post_init__(self) -> None:

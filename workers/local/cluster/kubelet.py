@@ -10,6 +10,7 @@ from workers.local.cluster import pod_status
 from workers.local.cluster.agenda import Timer
 from workers.local.cluster.container_logs import PodLog, Run
 from workers.local.cluster.deletion import Deletion
+from workers.local.cluster.disruptions import disruption
 from workers.local.cluster.objects import Object, controller_of, rfc3339
 from workers.local.cluster.steering import Plan, Steering
 from workers.local.cluster.store import DELETED, Change, Entry
@@ -54,6 +55,12 @@ class Kubelet:
         sandbox = self._sandboxes.get(uid)
         return sandbox.log if sandbox is not None else None
 
+    def running_since(self, uid: str) -> float | None:
+        """When the present run of a pod's containers began, in unix seconds; None where none runs."""
+        sandbox = self._sandboxes.get(uid)
+        run = sandbox.log.runs[-1] if sandbox is not None and sandbox.log.runs else None
+        return run.started if run is not None and run.ended is None else None
+
     def _see(self, change: Change) -> None:
         pod = change.new
         if change.type == DELETED:
@@ -88,8 +95,10 @@ class Kubelet:
     def _set_status(self, pod: Entry, status: Object) -> Entry:
         return self._store.replace(pod, {**pod.obj, "status": status})
 
-    def _say(self, pod: Entry, reason: str, message: str, *, warning: bool = False) -> None:
-        self._world.record(pod, type="Warning" if warning else "Normal", reason=reason, message=message, component=_COMPONENT)
+    def _say(self, pod: Entry, reason: str, message: str, *, container: str = "", warning: bool = False) -> None:
+        part = f"spec.containers{{{container}}}" if container else ""
+        host = pod.obj["spec"].get("nodeName") or ""
+        self._world.events.record(pod, warning=warning, reason=reason, message=message, component=_COMPONENT, host=host, part=part)
 
     def _job_of(self, pod: Entry) -> Object | None:
         reference = controller_of(pod.obj)
@@ -100,7 +109,8 @@ class Kubelet:
         host = f"10.0.{sum(pod.obj['spec']['nodeName'].encode()) % 250}.1"
         pod = self._set_status(pod, pod_status.creating(pod.obj, host=host, now=self._world.timestamp))
         for container in pod.obj["spec"]["containers"]:
-            self._say(pod, "Pulled", f'Container image "{container["image"]}" already present on machine')
+            message = f'Container image "{container["image"]}" already present on machine'
+            self._say(pod, "Pulled", message, container=container["name"])
         self._later(pod.uid, self._world.pace.container_start, self._start)
 
     def _start(self, pod: Entry, sandbox: _Sandbox) -> None:
@@ -116,8 +126,9 @@ class Kubelet:
         status = pod_status.running(pod.obj, address=address, restarts=sandbox.restarts, now=self._world.timestamp)
         pod = self._set_status(pod, status)
         for container in pod.obj["spec"]["containers"]:
-            self._say(pod, "Created", f"Created container: {container['name']}")
-            self._say(pod, "Started", f"Started container {container['name']}")
+            name = container["name"]
+            self._say(pod, "Created", f"Created container: {name}", container=name)
+            self._say(pod, "Started", f"Started container {name}", container=name)
         if plan.duration != math.inf:
             self._later(pod.uid, plan.duration, self._exit)
         if first:
@@ -164,7 +175,9 @@ class Kubelet:
         now = self._world.timestamp
         status = pod_status.backing_off(pod.obj, codes=codes, started=started, restarts=sandbox.restarts, now=now)
         pod = self._set_status(pod, status)
-        self._say(pod, "BackOff", "Back-off restarting failed container", warning=True)
+        name = pod.obj["spec"]["containers"][0]["name"]
+        message = f"Back-off restarting failed container {name} in pod {pod.name}_{pod.namespace}({pod.uid})"
+        self._say(pod, "BackOff", message, container=name, warning=True)
         factor = min(2 ** (sandbox.restarts - 1), _LONGEST_RESTART_FACTOR)
         self._later(pod.uid, self._world.pace.backoff_base * factor, self._start)
 
@@ -182,7 +195,8 @@ class Kubelet:
         """The grace period is over: what still runs has failed, and the pod goes."""
         if pod.obj["status"].get("phase") not in ("Succeeded", "Failed"):
             pod = self._killed(pod, sandbox)
-            self._say(pod, "Killing", "Stopping container")
+            for container in pod.obj["spec"]["containers"]:
+                self._say(pod, "Killing", f"Stopping container {container['name']}", container=container["name"])
         self._deletion.finish(pod)
 
     def _interrupt(self, pod: Entry, sandbox: _Sandbox) -> None:
@@ -192,27 +206,22 @@ class Kubelet:
     def _exceed_deadline(self, pod: Entry, sandbox: _Sandbox) -> None:
         pod = self._killed(pod, sandbox)
         message = "Pod was active on the node longer than the specified deadline"
-        self._set_status(pod, {**pod.obj["status"], "reason": "DeadlineExceeded", "message": message})
+        pod = self._set_status(pod, {**pod.obj["status"], "reason": "DeadlineExceeded", "message": message})
+        self._say(pod, "DeadlineExceeded", message)
 
     def disrupt(self, pod: Entry, *, reason: str) -> None:
         """Interrupt a pod. One that the kubelet itself evicts stays, failed; any other is deleted with its grace period."""
         if pod.obj["status"].get("phase") in ("Succeeded", "Failed") or "deletionTimestamp" in pod.obj["metadata"]:
             return
-        message = _MESSAGES.get(reason, "the pod was evicted")
-        status = pod_status.disrupted(pod.obj["status"], reason=reason, message=message, now=self._world.timestamp)
+        why = disruption(reason)
+        status = pod_status.disrupted(pod.obj["status"], reason=reason, message=why.message, now=self._world.timestamp)
         pod = self._set_status(pod, status)
-        self._say(pod, "Evicted", message, warning=True)
+        host = (pod.obj["spec"].get("nodeName") or "") if why.component == _COMPONENT else ""
+        text = why.text.format(pod=f"{pod.namespace}/{pod.name}")
+        self._world.events.record(pod, warning=why.warning, reason=why.event, message=text, component=why.component, host=host)
         sandbox = self._sandboxes.get(pod.uid)
         if reason == "TerminationByKubelet" and sandbox is not None:
             pod = self._killed(pod, sandbox)
-            self._set_status(pod, {**pod.obj["status"], "reason": "Evicted", "message": message})
+            self._set_status(pod, {**pod.obj["status"], "reason": "Evicted", "message": why.message})
         else:
             self._deletion.delete(pod)
-
-
-_MESSAGES = {
-    "DeletionByTaintManager": "Taint manager: deleting due to NoExecute taint",
-    "EvictionByEvictionAPI": "Eviction API: evicting",
-    "PreemptionByScheduler": "default-scheduler: preempting to accommodate a higher priority pod",
-    "TerminationByKubelet": "The node was low on resource: memory.",
-}

@@ -70,7 +70,7 @@ class Machines:
                 },
             },
         )
-        world.record(node, type="Normal", reason="NodeReady", message=f"Node {name} status is now: NodeReady", component="kubelet")
+        world.events.record(node, reason="NodeReady", message=f"Node {name} status is now: NodeReady", component="kubelet")
 
     def interrupt(self, name: str, *, reason: str, back_after: float | None) -> None:
         """Take a node away as a spot interruption does. Raises KeyError for a node that isn't there."""
@@ -83,7 +83,7 @@ class Machines:
         cordoned = {**spec, "unschedulable": True, "taints": [*taints, _DISRUPTED]}
         node = world.store.replace(node, {**node.obj, "spec": cordoned})
         message = "Spot interruption: the instance ends soon"
-        world.record(node, type="Warning", reason="SpotInterrupted", message=message, component="karpenter")
+        world.events.record(node, warning=True, reason="SpotInterrupted", message=message, component="karpenter")
         for pod in self._pods_on(name):
             self._kubelet.disrupt(pod, reason=reason)
         world.agenda.after(world.pace.node_notice, lambda: self._take_down(node.uid, back_after))
@@ -99,7 +99,7 @@ class Machines:
         for pod in self._pods_on(node.name):
             # What did not go by itself goes with its machine.
             world.store.remove(pod)
-        world.record(node, type="Normal", reason="RemovingNode", message=f"Removing Node {node.name}", component=_COMPONENT)
+        world.events.record(node, reason="RemovingNode", message=f"Removing Node {node.name}", component=_COMPONENT)
         world.store.remove(node)
         if back_after is not None and node.name in self._shapes:
             name = node.name

@@ -122,4 +122,4 @@ class QueueAdmission:
         job = self._set_suspended(uid, suspended=False)
         if job is not None:
             message = f"Admitted by clusterQueue {wish[0]}"
-            self._world.record(job, type="Normal", reason="Started", message=message, component=_COMPONENT)
+            self._world.events.record(job, reason="Started", message=message, component=_COMPONENT)

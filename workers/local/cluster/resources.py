@@ -30,7 +30,8 @@ def amounts(quantities: Mapping[str, Any] | None) -> Amounts:
     return {resource: amount(resource, quantity) for resource, quantity in (quantities or {}).items()}
 
 
-def _container_requests(container: Object) -> Amounts:
+def container_requests(container: Object) -> Amounts:
+    """What a container requests."""
     resources = container.get("resources") or {}
     # A limit without a request stands for both (Kubernetes: "Requests and limits").
     return amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
@@ -54,8 +55,8 @@ def pod_requests(spec: Object) -> Amounts:
     """What a pod needs of a node: its containers together, or its largest init container, and one of the node's pods."""
     total: Amounts = {}
     for container in spec.get("containers") or ():
-        add(total, _container_requests(container))
-    total = _largest([total, *(_container_requests(container) for container in spec.get("initContainers") or ())])
+        add(total, container_requests(container))
+    total = _largest([total, *(container_requests(container) for container in spec.get("initContainers") or ())])
     add(total, amounts(spec.get("overhead")))
     total["pods"] = 1
     return total

@@ -11,14 +11,16 @@ from collections import Counter
 from collections.abc import Iterator
 
 from workers.local.cluster.agenda import Timer
+from workers.local.cluster.event_recorder import SCHEDULER
 from workers.local.cluster.objects import Object, find_condition, with_condition
 from workers.local.cluster.placement import selects, untolerated
 from workers.local.cluster.resources import Amounts, add, amounts, pod_requests
 from workers.local.cluster.store import DELETED, Change, Entry
 from workers.local.cluster.world import World
 
-_COMPONENT = "default-scheduler"
 _REMEMBERED_CLASSES = 1000
+_RETRY = 300.0
+"""Seconds after which pods are looked at again for which nothing has changed (kube-scheduler, podMaxInUnschedulablePodsDuration)."""
 
 
 class _Node:
@@ -61,6 +63,7 @@ class Scheduler:
         self._placed: dict[str, tuple[str, Amounts]] = {}
         self._arrivals = 0
         self._planned: Timer | None = None
+        self._retry: Timer | None = None
         self._store.on_change(world.nodes, self._see_node)
         self._store.on_change(world.pods, self._see_pod)
 
@@ -138,8 +141,13 @@ class Scheduler:
             self._planned = self._world.agenda.after(self._world.pace.controller_delay, self._run)
 
     def _run(self) -> None:
-        """Try the first pod of every class, the oldest first, until no class gets a place."""
         self._planned = None
+        self._place()
+        if self._retry is None and self._class_of:
+            self._retry = self._world.agenda.after(_RETRY, self._tell_again)
+
+    def _place(self) -> None:
+        """Try the first pod of every class, the oldest first, until no class gets a place."""
         open_classes = {key: pod_class for key, pod_class in self._classes.items() if pod_class.waiting}
         while open_classes:
             key, pod_class = min(open_classes.items(), key=lambda item: next(iter(item[1].waiting.values())))
@@ -194,7 +202,7 @@ class Scheduler:
             },
         )
         message = f"Successfully assigned {bound.namespace}/{bound.name} to {node.entry.name}"
-        self._world.record(bound, type="Normal", reason="Scheduled", message=message, component=_COMPONENT)
+        self._world.events.record(bound, reason="Scheduled", message=message, component=SCHEDULER)
 
     def _explain(self, pod_class: _PodClass) -> None:
         """Tell each pod that has not heard it yet that there is no place for it; those that have stand at the front."""
@@ -205,8 +213,20 @@ class Scheduler:
             if pod is None or (told is not None and told.get("reason") == "Unschedulable"):
                 break
             message = message or self._why_not(pod_class)
-            self._say(pod, reason="Unschedulable", message=message)
-            self._world.record(pod, type="Warning", reason="FailedScheduling", message=message, component=_COMPONENT)
+            self._fail(pod, message)
+
+    def _tell_again(self) -> None:
+        """Of the pods that still wait, tell one of each class; what can be placed would have been when it became so."""
+        self._retry = None
+        for pod_class in [pod_class for pod_class in self._classes.values() if pod_class.waiting]:
+            pod = self._store.by_uid(next(iter(pod_class.waiting)))
+            if pod is not None:
+                self._fail(pod, self._why_not(pod_class))
+        self._plan()
+
+    def _fail(self, pod: Entry, message: str) -> None:
+        self._say(pod, reason="Unschedulable", message=message)
+        self._world.events.record(pod, warning=True, reason="FailedScheduling", message=message, component=SCHEDULER)
 
     def _why_not(self, pod_class: _PodClass) -> str:
         reasons: Counter[str] = Counter()
@@ -234,5 +254,8 @@ class Scheduler:
             "lastTransitionTime": self._world.timestamp,
         }
         status = pod.obj["status"]
+        told = find_condition(status, "PodScheduled")
+        if told is not None and (told.get("reason"), told.get("message")) == (reason, message):
+            return
         conditions = with_condition(status.get("conditions") or (), condition)
         self._store.replace(pod, {**pod.obj, "status": {**status, "conditions": conditions}})

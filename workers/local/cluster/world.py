@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 
 from workers.local.cluster.agenda import Agenda
+from workers.local.cluster.event_recorder import EventRecorder
 from workers.local.cluster.kinds import Catalogue
 from workers.local.cluster.objects import Object, rfc3339
 from workers.local.cluster.randomness import Randomness
-from workers.local.cluster.store import Entry, Store
-
-# kube-apiserver, --event-ttl.
-_EVENT_TTL = 3600.0
+from workers.local.cluster.store import Store
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,6 +20,8 @@ class Pace:
     """Between a write and a controller's answer to it."""
     container_start: float = 0.05
     """Between the placing of a pod and its containers running: image pull and start."""
+    first_sample: float = 0.3
+    """Between the start of a pod's containers and the first sample of what they use; 15 to 30 on a real cluster."""
     default_duration: float = 0.5
     """How long a pod runs that carries no `simulation.gpufleet.io/duration`."""
     termination: float = 0.2
@@ -50,6 +49,7 @@ class World:
         agenda: Agenda,
         randomness: Randomness,
         pace: Pace,
+        events: EventRecorder,
     ) -> None:
         self.name = name
         self.region = region
@@ -58,13 +58,10 @@ class World:
         self.agenda = agenda
         self.randomness = randomness
         self.pace = pace
+        self.events = events
         self.jobs = catalogue.core("Job")
         self.pods = catalogue.core("Pod")
         self.nodes = catalogue.core("Node")
-        self._events = catalogue.core("Event")
-        self._namespaces = catalogue.core("Namespace")
-        self._recorded: deque[tuple[float, str, str]] = deque()
-        self._event_count = 0
 
     @property
     def timestamp(self) -> str:
@@ -75,50 +72,3 @@ class World:
         """The metadata of a new object."""
         place = {"namespace": namespace} if namespace else {}
         return {"name": name, **place, "uid": self.randomness.uid(), "creationTimestamp": self.timestamp, **more}
-
-    def record(self, about: Entry, *, type: str, reason: str, message: str, component: str) -> None:  # noqa: A002 - its name in v1
-        """Store an Event about an object; it goes after an hour."""
-        namespace = about.namespace or "default"
-        home = self.store.get(self._namespaces, "", namespace)
-        if home is None or "deletionTimestamp" in home.obj["metadata"]:
-            return
-        self._event_count += 1
-        name = f"{about.name}.{int(self.agenda.now * 1e6):x}{self._event_count:06x}"
-        place = {"namespace": about.namespace} if about.namespace else {}
-        self.store.create(
-            self._events,
-            {
-                "metadata": self.metadata(name=name, namespace=namespace),
-                "involvedObject": {
-                    "kind": about.kind.kind,
-                    **place,
-                    "name": about.name,
-                    "uid": about.uid,
-                    "apiVersion": about.kind.api_version,
-                    "resourceVersion": str(about.version),
-                },
-                "reason": reason,
-                "message": message,
-                "source": {"component": component},
-                "firstTimestamp": self.timestamp,
-                "lastTimestamp": self.timestamp,
-                "count": 1,
-                "type": type,
-                "eventTime": None,
-                "reportingComponent": component,
-                "reportingInstance": "",
-            },
-        )
-        if not self._recorded:
-            self.agenda.after(_EVENT_TTL, self._forget_events)
-        self._recorded.append((self.agenda.now + _EVENT_TTL, namespace, name))
-
-    def _forget_events(self) -> None:
-        recorded, now = self._recorded, self.agenda.now
-        while recorded and recorded[0][0] <= now:
-            _, namespace, name = recorded.popleft()
-            entry = self.store.get(self._events, namespace, name)
-            if entry is not None:
-                self.store.remove(entry)
-        if recorded:
-            self.agenda.at(recorded[0][0], self._forget_events)

@@ -1,0 +1,67 @@
+"""The loops of workers that run in one process with the API: whether each still runs, and how its last pass went."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime
+
+from shared.clock import Clock, SystemClock
+
+
+class Passes:
+    """What a loop notes of its passes. `error` is that of the last one; None where it succeeded."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self.started_at: datetime | None = None
+        self.succeeded_at: datetime | None = None
+        self.error: str | None = None
+
+    def begin(self) -> None:
+        """A pass begins."""
+        self.started_at = self._clock.now()
+
+    def succeed(self) -> None:
+        """It did what there was to do."""
+        self.succeeded_at = self._clock.now()
+        self.error = None
+
+    def fail(self, error: Exception) -> None:
+        """It could not; another follows."""
+        self.error = str(error)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Loop:
+    """A loop that was started; `owner` is its name in claims, `passes` what it notes of itself, where it does."""
+
+    name: str
+    task: asyncio.Task[None]
+    owner: str | None = None
+    passes: Passes | None = None
+
+
+class Loops:
+    """The loops of a process; none, where the API runs alone. `stopping` says that they are meant to end."""
+
+    def __init__(self) -> None:
+        self._loops: dict[str, Loop] = {}
+        self.stopping = False
+
+    def add(self, loop: Loop) -> None:
+        """A loop has been started."""
+        self._loops[loop.name] = loop
+
+    def get(self, name: str) -> Loop | None:
+        """The loop of a name."""
+        return self._loops.get(name)
+
+    @property
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """What runs them."""
+        return [loop.task for loop in self._loops.values()]
+
+    def ended(self) -> list[str]:
+        """The names of loops that have ended though nobody asked them to."""
+        return [] if self.stopping else [name for name, loop in self._loops.items() if loop.task.done()]

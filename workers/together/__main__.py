@@ -1,0 +1,45 @@
+"""`python -m workers.together --region R`: the API and every worker of a small region as one process.
+
+`--loops dispatcher` runs the API with the dispatcher alone beside it, as the original's API does; observer, sweeper and ingest are then
+programs of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+
+from shared.errors import FleetError
+from shared.settings import Settings
+from workers.api.server import ServerSettings
+from workers.process import serve
+from workers.together.running import NAMES, run
+
+
+def _loops(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    unknown = [name for name in names if name not in NAMES]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(NAMES)}")
+    return names
+
+
+def main(arguments: list[str]) -> None:
+    """Run until asked to stop."""
+    parser = argparse.ArgumentParser(prog="python -m workers.together", description=__doc__)
+    parser.add_argument("--region", required=True)
+    parser.add_argument("--loops", type=_loops, default=NAMES, help=f"which of {', '.join(NAMES)}, separated by commas; all, unless said")
+    chosen = parser.parse_args(arguments)
+
+    async def together(stop: asyncio.Event) -> None:
+        await run(Settings(), ServerSettings(), chosen.region, chosen.loops, stop)
+
+    serve(together, worker="together", region=chosen.region)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except FleetError as error:
+        sys.exit(str(error))

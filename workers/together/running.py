@@ -1,0 +1,135 @@
+"""The API and the loops of one region's workers, in one event loop and over one set of clients.
+
+A process that goes on without one of its loops would look well and do half its work. So when one ends, the API says that it isn't ready,
+goes on answering for a while, so that load balancers can turn away from it, and then the process ends, to be started anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from shared.aws import connect
+from shared.clusters import client
+from shared.errors import FleetError
+from shared.queues.queue import Queue
+from shared.settings import Settings
+from workers import assembly
+from workers.api import core as doors
+from workers.api.cluster_access import ClusterAccess
+from workers.api.server import ServerSettings, check_identity, serve_core
+from workers.dispatcher.build import build as build_dispatcher
+from workers.ingest.ingest import build as build_ingest
+from workers.ingest.loop import IngestLoop
+from workers.loops import Loop, Passes
+from workers.observer.build import build as build_observer
+from workers.process import owner
+from workers.sweeper.build import build as build_sweeper
+
+log = structlog.get_logger()
+
+NAMES: Final = ("dispatcher", "observer", "sweeper", "ingest")
+LINGER_SECONDS: Final = 15.0
+"""How long the API goes on when a loop has ended: load balancers ask every five or ten seconds whether it is ready."""
+
+Run = Callable[[asyncio.Event], Awaitable[None]]
+
+
+class LoopEndedError(FleetError):
+    """Loops ended though nobody asked them to; the log says why."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        super().__init__(f"ended, and so the process with it: {', '.join(names)}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """A loop that can be started."""
+
+    run: Run
+    owner: str | None = None
+    passes: Passes | None = None
+
+
+async def run(
+    settings: Settings, where: ServerSettings, region: str, names: Sequence[str], stop: asyncio.Event, *, linger: float = LINGER_SECONDS
+) -> None:
+    """Serve, and run the named loops for a region, until asked to stop.
+
+    Raises what the API and the loops raise at their start, and LoopEndedError.
+    """
+    check_identity(settings, where.host)
+    async with _put_together(settings, region, names) as (core, parts):
+        await together(core, parts, where, stop, linger=linger)
+
+
+async def together(core: doors.Core, parts: dict[str, Part], where: ServerSettings, stop: asyncio.Event, *, linger: float) -> None:
+    """Serve and run the loops until asked to stop. Raises LoopEndedError."""
+    ending = asyncio.Event()
+    for name, part in parts.items():
+        task = asyncio.create_task(_running(part.run, ending))
+        core.loops.add(Loop(name=name, task=task, owner=part.owner, passes=part.passes))
+    serving = asyncio.create_task(serve_core(core, where, ending))
+    asked = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait([asked, serving, *core.loops.tasks], return_when=asyncio.FIRST_COMPLETED)
+        ended = core.loops.ended()
+        if ended and not stop.is_set():
+            await asyncio.wait([asked, serving], timeout=linger, return_when=asyncio.FIRST_COMPLETED)
+            ended = core.loops.ended()
+    finally:
+        core.loops.stopping = True
+        ending.set()
+        asked.cancel()
+        await asyncio.gather(serving, *core.loops.tasks, return_exceptions=True)
+    serving.result()
+    if ended:
+        raise LoopEndedError(ended)
+
+
+async def _running(run: Run, ending: asyncio.Event) -> None:
+    """A loop whose end is told at once, not when somebody asks for its result."""
+    try:
+        await run(ending)
+    except Exception:
+        log.exception("loop failed")
+        raise
+    if not ending.is_set():
+        log.error("loop ended")
+
+
+@asynccontextmanager
+async def _put_together(settings: Settings, region: str, names: Sequence[str]) -> AsyncIterator[tuple[doors.Core, dict[str, Part]]]:
+    """The API's core for a region, and the parts that were named."""
+    async with AsyncExitStack() as stack:
+        aws = await stack.enter_async_context(connect(settings.control_region, "dynamodb", "sqs", "s3", "secretsmanager"))
+        access = ClusterAccess(settings)
+        stack.push_async_callback(access.close)
+        core = await doors.build(settings, aws, access=access, region=region)
+        shared = await assembly.assemble(settings, aws)
+        context = region if settings.kubeconfig else None
+        api = await stack.enter_async_context(
+            client.connect(kubeconfig=settings.kubeconfig, context=context, pool_size=settings.dispatch_slots)
+        )
+        parts: dict[str, Part] = {}
+        for name in names:
+            match name:
+                case "dispatcher":
+                    own = owner(region)
+                    dispatcher = await build_dispatcher(shared, aws.sqs, api, region=region, owner=own)
+                    parts[name] = Part(run=dispatcher.run, owner=own, passes=dispatcher.passes)
+                case "observer":
+                    parts[name] = Part(run=build_observer(shared, api, region=region).run)
+                case "sweeper":
+                    parts[name] = Part(run=(await stack.enter_async_context(build_sweeper(shared))).run)
+                case "ingest":
+                    ingest = await build_ingest(settings, aws)
+                    queue = await Queue.open(aws.sqs, settings.submissions_queue)
+                    parts[name] = Part(run=IngestLoop(queue=queue, ingest=ingest, grace_seconds=settings.shutdown_seconds).run)
+        yield core, parts

@@ -17,13 +17,12 @@ class History:
 
     async def events(self, job_id: str) -> list[Event]:
         """All events of a job, oldest first; none of an unknown job."""
-        return [items.from_item(Event, item) async for item in self._part(job_id, "EVENT#")]
+        return [items.from_item(Event, item) async for item in self._part(job_id, keys.EVENT)]
 
     async def executions(self, head: Head) -> list[Execution]:
         """The executions of a job in order: those that have ended as they were written, then the current one as the head tells."""
-        found = {
-            execution.number: execution for execution in [items.from_item(Execution, item) async for item in self._part(head.id, "EXEC#")]
-        }
+        ended = [items.from_item(Execution, item) async for item in self._part(head.id, keys.EXECUTION)]
+        found = {execution.number: execution for execution in ended}
         current = current_execution(head)
         if current is not None and (current.object is not None or current.claimed_by is not None):
             found.setdefault(current.number, current)

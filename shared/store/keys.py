@@ -13,6 +13,9 @@ from shared.jobs.model import Head
 from shared.jobs.schedule import due_at, in_ready_list, ready_order
 
 HEAD = "HEAD"
+EVENT = "EVENT#"
+EXECUTION = "EXEC#"
+DELIVERY = "DELIVERY#"
 READY_INDEX = "ready"
 DUE_INDEX = "due"
 STATE_INDEX = "by_state"
@@ -60,12 +63,12 @@ def specification(version: int) -> str:
 
 def execution(number: int) -> str:
     """Sort key of an execution that has ended."""
-    return f"EXEC#{number:06d}"
+    return f"{EXECUTION}{number:06d}"
 
 
 def event(number: int) -> str:
     """Sort key of an event."""
-    return f"EVENT#{number:08d}"
+    return f"{EVENT}{number:08d}"
 
 
 def idempotency(scope: str, key: str) -> str:
@@ -121,6 +124,32 @@ def webhook(webhook_id: str) -> dict[str, str]:
 def webhooks_of(namespace: str | None) -> str:
     """Partition of the webhooks of one namespace, or of those that concern all: whoever has an event to tell reads it whole."""
     return f"WEBHOOKS#{namespace or '*'}"
+
+
+def delivery(webhook_id: str, job_id: str, number: int) -> dict[str, str]:
+    """Key of the delivery of an event: beside the event, so that one query reads all that there is to tell and what has been told."""
+    return {"pk": job(job_id), "sk": f"{DELIVERY}{webhook_id}#{number:08d}"}
+
+
+def delivery_parts(pk: str, sk: str) -> tuple[str, str, int]:
+    """Webhook, job and number of the event in the key of a delivery."""
+    webhook_id, _, number = sk.removeprefix(DELIVERY).rpartition("#")
+    return webhook_id, job_id_of(pk), int(number)
+
+
+def deliveries_of(webhook_id: str, state: str | None = None) -> str:
+    """Partition of the deliveries to one webhook, or of those in one state."""
+    return f"DELIVERIES#{webhook_id}" if state is None else f"DELIVERIES#{webhook_id}#{state}"
+
+
+def deliveries_due(shard: int) -> str:
+    """Partition of one shard of the due marks of deliveries; no region has this name."""
+    return due_partition("webhooks", shard)
+
+
+def checkpoint(stream: str, shard: str) -> dict[str, str]:
+    """Key of how far a shard of a stream has been read."""
+    return {"pk": f"STREAM#{stream}", "sk": shard}
 
 
 def cluster_report(region: str) -> dict[str, str]:

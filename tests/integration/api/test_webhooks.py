@@ -225,12 +225,17 @@ async def test_lists_are_newest_first_and_page_on(client):
 async def test_who_delivers_finds_those_that_are_concerned(client, core):
     every = await create(client, events=["job.failed", "job.started"], namespace=None)
     own = await create(client, events=["job.failed"])
-    await create(client, events=["job.completed"])
 
-    found = await core.webhooks.concerned("gco-jobs", "job.failed")
+    assert {one.id for one in await core.webhooks.concerned("gco-jobs")} == {every["id"], own["id"]}
+    assert [one.id for one in await core.webhooks.concerned("other")] == [every["id"]]
 
-    assert {one.id for one in found} == {every["id"], own["id"]}
-    assert [one.id for one in await core.webhooks.concerned("other", "job.started")] == [every["id"]]
+
+async def test_who_delivers_reads_webhooks_by_id(client, core):
+    kept, gone = await create(client), await create(client, namespace=None)
+    await client.delete(f"{WEBHOOKS}/{gone['id']}")
+
+    assert list(await core.webhooks.many([kept["id"], gone["id"], "unknown"])) == [kept["id"]]
+    assert await core.webhooks.many([]) == {}
 
 
 async def test_a_namespace_has_only_so_many(client, monkeypatch, fleet_resources):

@@ -1,0 +1,68 @@
+"""What a webhook is told of an event: GCO's document (its webhook_dispatcher), and beside it what GCO doesn't know.
+
+It is made from the event, from the execution that the event is about, and from what never changes in a job; so it is the same whenever
+it is made, and a delivery that comes late tells of its own event and not of what came after.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from shared.jobs.model import Event, EventType, Execution, Head
+from shared.jobs.states import State
+from shared.webhooks.deliveries import message_id
+from shared.webhooks.events import LAST, TOLD
+from shared.webhooks.ports import Message
+
+
+def message(head: Head, event: Event, execution: Execution | None, *, cluster: str) -> Message:
+    """The message of an event; `execution` is the one that the event names, where it has come as far as a cluster."""
+    kind = TOLD[event.type]
+    document = {
+        "id": message_id(event.job_id, event.number),
+        "event": kind,
+        "timestamp": _time(event.at),
+        "cluster_id": cluster,
+        "region": head.region,
+        "job_id": event.job_id,
+        "execution": event.execution,
+        "reason": event.reason,
+        "message": event.message,
+        "submitted_by": head.submitted_by,
+        "cost": None,
+        "job": _job(head, event, None if kind == "job.queued" else execution),
+    }
+    if event.type is EventType.RETRY:
+        document["execution"] = event.execution + 1  # the one that is queued; the event is of the one that failed
+    return Message(
+        id=message_id(event.job_id, event.number),
+        event=kind,
+        at=event.at,
+        cluster=cluster,
+        region=head.region,
+        body=json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(),
+    )
+
+
+def _job(head: Head, event: Event, execution: Execution | None) -> dict[str, Any]:
+    ended = TOLD[event.type] in LAST
+    started = execution.started_at if execution else None
+    finished = (execution.finished_at if execution else None) or event.at
+    return {
+        "name": head.name,
+        "namespace": head.namespace,
+        "uid": execution.object.uid if execution and execution.object else None,
+        "labels": head.labels,
+        "status": event.state.value,
+        "start_time": _time(started),
+        "completion_time": _time(finished) if ended else None,
+        "active": int(event.state is State.RUNNING),
+        "succeeded": int(event.state is State.SUCCEEDED),
+        "failed": int(event.state is State.FAILED),
+    }
+
+
+def _time(moment: datetime | None) -> str | None:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else None

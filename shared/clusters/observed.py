@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from shared.clusters import names
+from shared.jobs.model import PodCounts
 from shared.jobs.ports import Observed
 
 Document = Mapping[str, Any]
@@ -35,6 +36,7 @@ def observed(job: Document) -> Observed | None:
         suspended=bool((job.get("spec") or {}).get("suspend")),
         deleting=metadata.get("deletionTimestamp") is not None,
         ready=int(status.get("ready") or 0),
+        pods=PodCounts(**{name: int(status.get(name) or 0) for name in PodCounts.model_fields}),
         complete=complete is not None,
         failed_reason=(failed.get("reason") or "Failed") if failed else None,
         failed_message=failed.get("message") if failed else None,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from shared.jobs.model import Event, EventType, Execution, Head, StopIntent, Wait, current_execution
+from shared.jobs.model import Event, EventType, Execution, Head, PodCounts, StopIntent, Wait, current_execution
 from shared.jobs.schedule import first_ring
 from shared.jobs.states import State, check
 
@@ -22,6 +22,10 @@ class Change:
     after: Head
     events: tuple[Event, ...] = ()
     ended: Execution | None = None
+
+    def counting(self, pods: PodCounts | None) -> Change:
+        """The same change, whose event tells of the pods that the cluster counted."""
+        return replace(self, events=tuple(event.model_copy(update={"pods": pods}) for event in self.events))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,6 +131,7 @@ def step(
     execution = head.execution
     event = Event(
         job_id=head.id,
+        namespace=head.namespace,
         number=number,
         type=kind,
         at=moment.now,

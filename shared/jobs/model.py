@@ -193,10 +193,23 @@ class EventType(StrEnum):
     UNSCHEDULABLE = "unschedulable"
 
 
+class PodCounts(Record):
+    """Pods of an object on its cluster, as its status counts them: `active` those that run or wait for a place."""
+
+    active: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+
 class Event(Record):
-    """One numbered entry of a job's history; `state` is the state that it led to."""
+    """One numbered entry of a job's history; `state` is the state that it led to.
+
+    It says by itself whose job it is about, and how many pods the cluster counted where the cluster is what it tells of: whoever is told of
+    it later needs nothing else that may have changed.
+    """
 
     job_id: str
+    namespace: str | None = None
     number: int
     type: EventType
     at: AwareDatetime
@@ -205,6 +218,7 @@ class Event(Record):
     by: str | None = None
     reason: str | None = None
     message: str | None = None
+    pods: PodCounts | None = None
 
 
 class ReadyEntry(Record):

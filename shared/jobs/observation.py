@@ -168,7 +168,8 @@ class Observation:
 
         def build(now: Head, moment: Moment) -> Change | None:
             verdict = judge_gone(now, fact.seen) if fact.gone else judge_present(now, fact.seen)
-            return transition(verdict, now, fact.seen, moment)
+            change = transition(verdict, now, fact.seen, moment)
+            return change.counting(fact.seen.pods) if change is not None else None
 
         after = await self._changes.make(head, build)
         self._heads.keep(after)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from shared.errors import FleetError
 from shared.jobs.change import Change
-from shared.jobs.model import Claim, Head, ReadyEntry, Specification
+from shared.jobs.model import Claim, Head, PodCounts, ReadyEntry, Specification
 
 
 class LostError(FleetError):
@@ -48,6 +48,7 @@ class Observed:
     suspended: bool
     deleting: bool
     ready: int = 0
+    pods: PodCounts | None = None
     complete: bool = False
     failed_reason: str | None = None
     failed_message: str | None = None

@@ -35,6 +35,7 @@ def submitted(head: Head, *, message: str | None = None) -> Change:
     """A new job is born with its first event; `head.revision` must be 1."""
     event = Event(
         job_id=head.id,
+        namespace=head.namespace,
         number=1,
         type=EventType.SUBMITTED,
         at=head.submitted_at,
@@ -51,6 +52,7 @@ def committed(head: Head, placed: ClusterObject, moment: Moment) -> Change:
     assert head.claim is not None
     claimed = Event(
         job_id=head.id,
+        namespace=head.namespace,
         number=head.revision + 1,
         type=EventType.CLAIMED,
         at=head.claim.claimed_at,

@@ -65,8 +65,11 @@ class Settings(BaseSettings):
     webhook_allowed_domains: Annotated[tuple[str, ...], NoDecode] = ()
     """The only hosts that webhooks may have, exactly, separated by commas; without any, every public host may be one."""
 
+    webhook_ports: Annotated[tuple[Annotated[int, Field(ge=1, le=65535)], ...], NoDecode] = (443, 8443)
+    """The only ports that webhooks may have, separated by commas."""
+
     webhook_local: bool = False
-    """Webhooks may use http and this machine's loopback interface: for the embedded fleet and for tests."""
+    """Webhooks may use http, any port and this machine's loopback interface: for the embedded fleet and for tests."""
 
     spot_prices_file: Path | None = None
     """Where EC2 can't be asked (an emulator): a JSON file with spot prices, `{region: {instance type: USD an hour}}`."""
@@ -83,7 +86,7 @@ class Settings(BaseSettings):
     def _unlimited(cls, value: object) -> object:
         return None if isinstance(value, str) and value.strip().lower() == "none" else value
 
-    @field_validator("regions", "identity", "webhook_allowed_domains", mode="before")
+    @field_validator("regions", "identity", "webhook_allowed_domains", "webhook_ports", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value

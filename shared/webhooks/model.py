@@ -24,6 +24,8 @@ class Webhook(Record):
     created_at: AwareDatetime
     created_by: str
     signed: bool = False
+    rotated_at: AwareDatetime | None = None
+    """When its secret was last replaced."""
     disabled_at: AwareDatetime | None = None
     """Since when nothing is sent to it: its events are kept as failed deliveries, which can be sent again."""
     disabled_reason: str | None = None

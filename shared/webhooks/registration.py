@@ -16,6 +16,7 @@ from shared.errors import FleetError, NotFoundError, UnavailableError
 from shared.secrets import Secrets
 from shared.store.webhooks import Entry, Webhooks
 from shared.webhooks.model import Webhook, secret_name
+from shared.webhooks.rotation import SecretRing
 
 MIN_SECRET: Final = 8
 MAX_SECRET: Final = 256
@@ -51,7 +52,8 @@ class Registration:
     async def create(self, webhook: Webhook, *, secret: str | None) -> None:
         """Keep the secret, then the webhook. Raises ConflictError where the namespace is full, UnavailableError."""
         if secret is not None:
-            await self._secrets.create(webhook.secret_name, secret, description="signs the deliveries of a webhook of gpufleet")
+            value = SecretRing.of(secret).written()
+            await self._secrets.create(webhook.secret_name, value, description="signs the deliveries of a webhook of gpufleet")
         try:
             await self._webhooks.create(webhook)
         except FleetError as error:

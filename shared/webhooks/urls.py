@@ -16,13 +16,16 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
 from shared.errors import FleetError
+from shared.settings import Settings
 from shared.webhooks.addresses import is_loopback, is_public, unwrapped
 
 MAX_URL: Final = 2048
 """Characters of a URL."""
 RESOLVE_SECONDS: Final = 5.0
 """How long a name is looked up."""
-_LOOKUPS: Final = 4
+PORTS: Final = (443, 8443)
+"""The ports of https endpoints, unless an installation says otherwise."""
+_LOOKUPS: Final = 32
 """Names looked up at the same time. They have threads of their own: a resolver that hangs must hold up nothing else."""
 
 Address = IPv4Address | IPv6Address
@@ -81,15 +84,29 @@ def _system(host: str, port: int) -> list[str]:
 class UrlRules:
     """The rules of one installation.
 
-    `allowed_hosts` are the only ones there may be, where any are named. `local` allows http and this machine's own loopback
+    `allowed_hosts` are the only ones there may be, where any are named. `local` allows http, every port, and this machine's own loopback
     interface, as the embedded fleet and tests need it.
     """
 
-    def __init__(self, *, allowed_hosts: Collection[str] = (), local: bool = False, resolve: Resolve = _system) -> None:
+    def __init__(
+        self,
+        *,
+        allowed_hosts: Collection[str] = (),
+        ports: Collection[int] = PORTS,
+        local: bool = False,
+        resolve: Resolve = _system,
+    ) -> None:
+        self._ports = frozenset(ports)
+        self._lookups: dict[tuple[str, int], asyncio.Future[Sequence[str]]] = {}
         self._allowed = frozenset(host.strip().rstrip(".").lower() for host in allowed_hosts)
         self._local = local
         self._resolve = resolve
         self._threads = ThreadPoolExecutor(max_workers=_LOOKUPS, thread_name_prefix="webhook-dns")
+
+    @classmethod
+    def of(cls, settings: Settings) -> UrlRules:
+        """The rules that an installation has set."""
+        return cls(allowed_hosts=settings.webhook_allowed_domains, ports=settings.webhook_ports, local=settings.webhook_local)
 
     async def check(self, url: str) -> Endpoint:
         """The endpoint behind a URL, looked up now. To be called again before each attempt. Raises UrlRefusedError."""
@@ -131,16 +148,17 @@ class UrlRules:
         if not written:  # none, or a colon with nothing behind it, which means the same (RFC 3986, 3.2.3)
             return 443 if scheme == "https" else 80
         port = int(written)
-        low = 1 if self._local else 1024
-        if port != 443 and not low <= port <= 65535:
-            raise UrlRefusedError(f"its port must be 443 or from {low} to 65535")
+        if self._local:
+            if not 1 <= port <= 65535:
+                raise UrlRefusedError("its port must be from 1 to 65535")
+        elif port not in self._ports:
+            raise UrlRefusedError(f"its port must be {' or '.join(map(str, sorted(self._ports)))} (GPUFLEET_WEBHOOK_PORTS)")
         return port
 
     async def _addresses(self, target: Target) -> tuple[Address, ...]:
-        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(RESOLVE_SECONDS):
-                found = await loop.run_in_executor(self._threads, self._resolve, target.host, target.port)
+                found = await asyncio.shield(self._lookup(target.host, target.port))
         except TimeoutError as error:
             raise UrlRefusedError(f"its host {target.host} could not be looked up in {RESOLVE_SECONDS:.0f} s", unresolved=True) from error
         except (OSError, UnicodeError) as error:
@@ -148,6 +166,20 @@ class UrlRules:
         if not found:
             raise UrlRefusedError(f"its host {target.host} has no address", unresolved=True)
         return tuple(map(ip_address, found))
+
+    def _lookup(self, host: str, port: int) -> asyncio.Future[Sequence[str]]:
+        """The lookup of a name that is under way, or a new one: a name whose servers hang occupies one thread, however many ask for it."""
+        found = self._lookups.get((host, port))
+        if found is None:
+            found = asyncio.get_running_loop().run_in_executor(self._threads, self._resolve, host, port)
+            self._lookups[host, port] = found
+            found.add_done_callback(lambda lookup: self._looked_up(host, port, lookup))
+        return found
+
+    def _looked_up(self, host: str, port: int, lookup: asyncio.Future[Sequence[str]]) -> None:
+        del self._lookups[host, port]
+        if not lookup.cancelled():
+            lookup.exception()  # seen, though nobody may be waiting for it any more
 
 
 def _host(written: str) -> str:

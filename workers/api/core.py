@@ -164,7 +164,7 @@ async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = 
         totals=Totals(parts.table),
         webhooks=webhooks,
         registration=Registration(webhooks, Secrets(aws.secretsmanager, prefix=settings.table)),
-        webhook_urls=UrlRules(allowed_hosts=settings.webhook_allowed_domains, local=settings.webhook_local),
+        webhook_urls=UrlRules.of(settings),
         clusters=reaches,
         poll=DispatchPass(parts, reaches, region) if reaches else None,
         logs=LiveLogs(reaches) if reaches else None,

@@ -12,6 +12,7 @@ from shared.identity.callers import Caller, Right
 from shared.secrets import Secrets
 from shared.store.webhooks import Webhooks
 from shared.webhooks.registration import Registration
+from shared.webhooks.rotation import SecretRing
 from shared.webhooks.urls import UrlRules
 from tests.integration.api.conftest import serving, serving_caller
 
@@ -86,7 +87,7 @@ async def test_a_secret_is_in_secrets_manager_and_nowhere_else(client, core, sec
     items = (await fleet_resources.aws.dynamodb.scan(TableName=fleet_resources.settings.table))["Items"]
 
     assert made["signed"] is True
-    assert await secrets.get(f"webhooks/{made['id']}") == SECRET
+    assert SecretRing.read(await secrets.get(f"webhooks/{made['id']}")).signing(core.clock.now()) == (SECRET,)
     assert SECRET not in answer.text + listed.text + str(items)
     output = capfd.readouterr()
     assert SECRET not in output.out + output.err
@@ -135,7 +136,7 @@ async def test_a_secret_of_standard_webhooks_is_taken(client):
         ("http://hooks.example.com", "must begin with https://"),
         ("https://127.0.0.1/", "its host must have public addresses only, and 127.0.0.1 is none"),
         ("https://user:pw@hooks.example.com", "must not have a user or a password"),
-        ("https://hooks.example.com:22", "its port must be 443 or from 1024 to 65535"),
+        ("https://hooks.example.com:22", "its port must be 443 or 8443 (GPUFLEET_WEBHOOK_PORTS)"),
         ("nonsense", "must begin with https://"),
         ("", "must begin with https://"),
     ],

@@ -8,6 +8,7 @@ from ipaddress import ip_address
 
 import pytest
 
+from shared.settings import Settings
 from shared.webhooks import urls
 from shared.webhooks.addresses import is_public
 from shared.webhooks.urls import UrlRefusedError, UrlRules
@@ -86,7 +87,7 @@ async def test_a_good_url_is_taken_apart(url, host, port, path):
         ("https://a%2eb", "must have a host"),
         ("https://exa$mple.com", "must have a host"),
         ("https://" + "a" * 64 + ".example", "must have a host"),
-        ("https://example.com:80", "its port must be 443 or from 1024 to 65535"),
+        ("https://example.com:80", "its port must be 443 or 8443 (GPUFLEET_WEBHOOK_PORTS)"),
         ("https://example.com:22", "its port"),
         ("https://example.com:0", "its port"),
         ("https://example.com:65536", "its port"),
@@ -214,6 +215,38 @@ async def test_a_resolver_that_hangs_holds_nobody_up(monkeypatch):
         assert await asyncio.to_thread(lambda: 1) == 1
     finally:
         going_on.set()
+
+
+async def test_a_name_that_hangs_occupies_one_thread():
+    going_on = threading.Event()
+    asked = []
+
+    def resolve(host, port):
+        asked.append(host)
+        if host == "slow.example":
+            going_on.wait()
+        return [PUBLIC]
+
+    both = UrlRules(resolve=resolve)
+    waiting = [asyncio.create_task(both.check("https://slow.example")) for _ in range(100)]
+    try:
+        assert (await both.check("https://quick.example")).addresses
+        assert sorted(asked) == ["quick.example", "slow.example"]
+    finally:
+        going_on.set()
+    assert all(endpoint.addresses for endpoint in await asyncio.gather(*waiting))
+    await both.check("https://slow.example")
+    assert len(asked) == 3
+
+
+async def test_ports_are_a_setting():
+    assert (await rules(ports=[443, 9000]).check("https://example.com:9000")).target.port == 9000
+    assert "443 or 9000" in await refusal("https://example.com:8443", ports=[443, 9000])
+
+
+def test_ports_are_read_from_the_environment(monkeypatch):
+    monkeypatch.setenv("GPUFLEET_WEBHOOK_PORTS", "443, 9000")
+    assert UrlRules.of(Settings()).parse("https://example.com:9000").port == 9000
 
 
 async def test_the_real_resolver_is_asked():

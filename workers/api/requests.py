@@ -102,6 +102,7 @@ def _tell(scope: Scope, seen: _Seen) -> None:
         path=scope["path"],
         route=getattr(route, "path_format", None),
         caller=caller.name if caller is not None else None,
+        client=scope["client"][0] if scope.get("client") else None,
         status=int(seen.status) or (CLIENT_CLOSED if seen.left else 0),
         milliseconds=round((time.perf_counter() - seen.begun) * 1000, 1),
     )

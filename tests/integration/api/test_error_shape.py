@@ -148,6 +148,7 @@ async def test_one_line_tells_of_a_request(shared_core):
         "path": f"{JOBS}/x",
         "route": f"{JOBS}/{{job_id}}",
         "caller": "local",
+        "client": "127.0.0.1",
         "status": 422,
     }
     assert answer.status_code == 422

@@ -47,13 +47,13 @@ async def root(core: CoreOf) -> RootAnswer:
     )
 
 
-@router.get("/healthz", tags=["Health"], responses=answers())
+@router.get("/healthz", tags=["Health"], responses=answers(429))
 async def kubernetes_health_check() -> ProbeAnswer:
     """Whether the process lives."""
     return ProbeAnswer(status="ok")
 
 
-@router.get("/readyz", tags=["Health"], responses=answers(503))
+@router.get("/readyz", tags=["Health"], responses=answers(429, 503))
 async def kubernetes_readiness_check(core: CoreOf) -> ProbeAnswer:
     """Whether the service can serve: the table answers, and every worker's loop of this process runs."""
     if ended := core.loops.ended():
@@ -63,7 +63,7 @@ async def kubernetes_readiness_check(core: CoreOf) -> ProbeAnswer:
     return ProbeAnswer(status="ready")
 
 
-@router.get("/api/v1/health", tags=["Health"], responses={**answers(), **_UNHEALTHY})
+@router.get("/api/v1/health", tags=["Health"], responses={**answers(429), **_UNHEALTHY})
 async def health_check(core: CoreOf, response: Response) -> HealthAnswer:
     """Healthy while jobs can be taken: that needs the table, not the cluster."""
     well, connected = await _look(core)

@@ -15,7 +15,7 @@ from workers.api.core import Core
 from workers.api.dependencies import READS, CoreOf
 from workers.api.errors import answers
 from workers.api.gco.endpoints import ENDPOINTS
-from workers.api.gco.schemas import (
+from workers.api.gco.info_schemas import (
     Environment,
     HealthAnswer,
     ProbeAnswer,

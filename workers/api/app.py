@@ -81,7 +81,9 @@ class Doors(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """The description of every group, in their order."""
         self.open()
-        return documentation.secured(super().openapi())
+        document = super().openapi()
+        document["components"]["schemas"] |= errors.schemas()
+        return documentation.secured(document)
 
 
 class _Opening:

@@ -16,7 +16,6 @@ from shared.jobs.submission import Submission
 from shared.policy import Policy
 from shared.policy.gate import Gate
 from shared.settings import Settings
-from shared.store.api_keys import ApiKeys
 from shared.store.cluster_reports import ClusterReports
 from shared.store.counters import Counters
 from shared.store.history import History
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from shared.clusters.log_positions import Position
     from shared.costs.reports import CostReports
     from shared.queues.dead_letters import DeadLetters
+    from shared.store.api_keys import ApiKeys
     from shared.store.rejections import Rejections
     from shared.store.templates import Templates
     from shared.store.webhooks import Webhooks
@@ -158,7 +158,7 @@ async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = 
         counters=way_in.counters,
         reports=way_in.reports,
         dead_letters=later(lambda: _dead_letters(aws, settings)),
-        api_keys=ApiKeys(parts.table),
+        api_keys=later(lambda: _api_keys(parts)),
         templates=later(lambda: _templates(parts)),
         totals=Totals(parts.table),
         webhooks=later(lambda: _webhooks(parts)),
@@ -180,6 +180,12 @@ def _dead_letters(aws: Aws, settings: Settings) -> DeadLetters:
     from shared.queues.dead_letters import DeadLetters
 
     return DeadLetters(aws.sqs, settings)
+
+
+def _api_keys(parts: assembly.Core) -> ApiKeys:
+    from shared.store.api_keys import ApiKeys
+
+    return ApiKeys(parts.table)
 
 
 def _templates(parts: assembly.Core) -> Templates:

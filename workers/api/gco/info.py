@@ -34,7 +34,7 @@ _UNHEALTHY: dict[int | str, dict[str, Any]] = {503: {"model": HealthAnswer, "des
 router = APIRouter()
 
 
-@router.get("/", tags=["Info"], dependencies=[READS], responses=answers(401, 403, 429))
+@router.get("/", tags=["Info"], dependencies=[READS], responses=answers(401, 403, 429, 503))
 async def root(core: CoreOf) -> RootAnswer:
     """What this service is, and its endpoints."""
     return RootAnswer(
@@ -77,7 +77,7 @@ async def health_check(core: CoreOf, response: Response) -> HealthAnswer:
     )
 
 
-@router.get("/api/v1/status", tags=["Health"], dependencies=[READS], responses=answers(401, 403, 429))
+@router.get("/api/v1/status", tags=["Health"], dependencies=[READS], responses=answers(401, 403, 429, 503))
 async def get_service_status(core: CoreOf) -> ServiceStatus:
     """The service and the limits that it enforces. It is told whatever happens; counts that can't be read now are 0, and it says so."""
     policy = core.policy

@@ -149,10 +149,13 @@ def test_interruptions_are_told_by_who_makes_them(bench, reason, component, even
 
 def test_an_event_that_repeats_lives_on_and_is_forgotten_an_hour_later(bench):
     bench.post(JOBS, job("train", restart="OnFailure", steer={"exit-code": "1", "duration": "600"}, backoffLimit=6))
+    bench.run(700)
+    bench.start("other", steer={"duration": "0"})
     bench.run(3700)
 
-    assert told(bench, "Pulled") == []
-    assert one(bench, "BackOff")["count"] >= 5
+    assert not {event["reason"] for event in told(bench)} & {"SuccessfulCreate", "Scheduled", "Pulled", "Completed"}
+    assert one(bench, "BackOff")["count"] == 6
+    assert told(bench, kind="Job", name="other") == []
 
     bench.run(3700)
     assert told(bench) == []

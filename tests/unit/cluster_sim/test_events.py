@@ -6,6 +6,10 @@ from tests.unit.cluster_sim.harness import JOBS, PODS, Bench, events, job
 from workers.local.cluster import event_recorder
 
 EVENTS = "/api/v1/namespaces/default/events"
+CONTAINERS = {
+    "initContainers": [{"name": "fetch", "image": "busybox"}],
+    "containers": [{"name": name, "image": "busybox"} for name in ("a", "b")],
+}
 
 
 def told(bench, reason=None, **fields):
@@ -41,12 +45,16 @@ def test_the_job_controller_tells_of_its_job(bench):
 
 
 def test_the_kubelet_tells_of_containers_and_of_itself(bench):
-    bench.start("train", steer={"hang": "true"}, pod={"containers": [{"name": name, "image": "busybox"} for name in ("a", "b")]})
+    bench.start("train", steer={"hang": "true"}, pod=CONTAINERS)
     (pod,) = bench.pods_of("train")
 
     for reason in ("Pulled", "Created", "Started"):
         found = told(bench, reason, uid=pod["metadata"]["uid"])
-        assert [event["involvedObject"]["fieldPath"] for event in found] == ["spec.containers{a}", "spec.containers{b}"]
+        assert [event["involvedObject"]["fieldPath"] for event in found] == [
+            "spec.initContainers{fetch}",
+            "spec.containers{a}",
+            "spec.containers{b}",
+        ]
         assert {event["source"]["host"] for event in found} == {pod["spec"]["nodeName"]}
         assert {event["source"]["component"] for event in found} == {"kubelet"}
 

@@ -11,7 +11,7 @@ from shared.jobs.fields import envelope
 from shared.jobs.placement import RegionPlacement
 from shared.jobs.submission import Submission
 from shared.policy.gate import Gate
-from shared.policy.loading import load_policy
+from shared.policy.settings import Policy
 from shared.settings import Settings
 from shared.store.cluster_reports import ClusterReports
 from shared.store.counters import Counters
@@ -30,6 +30,10 @@ class WayIn:
 
 def gate(settings: Settings) -> Gate:
     """Admission by the policy of the settings. Raises PolicyFileError for a bad policy file."""
+    if settings.policy_file is None:
+        return Gate(Policy())
+    from shared.policy.loading import load_policy
+
     return Gate(load_policy(settings.policy_file))
 
 

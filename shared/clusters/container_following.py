@@ -51,6 +51,14 @@ class Beginning:
     whole: bool = True
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rooms:
+    """How many containers may be followed at the same time, and how many that have ended read: these never wait for those that go on."""
+
+    following: asyncio.Semaphore
+    reading: asyncio.Semaphore
+
+
 Put = Callable[[Lines | Notice], Awaitable[None]]
 """Takes what comes, and returns when there is room for more; so a slow reader slows the stream from the cluster."""
 
@@ -68,7 +76,7 @@ class ContainerFollowing:
         *,
         mark: Mark | None = None,
         beginning: Beginning,
-        room: asyncio.Semaphore,
+        rooms: Rooms,
         silence: float = SILENCE_SECONDS,
     ) -> None:
         self._api = api
@@ -78,7 +86,7 @@ class ContainerFollowing:
         self._put = put
         self._mark = mark
         self._first: Beginning | None = beginning if mark is None else None
-        self._room = room
+        self._rooms = rooms
         self._silence = silence
         self._backoff = Backoff(0.2, LONGEST_PAUSE)
         self._restarts = 0 if mark is not None or beginning.whole else pod.state(source.container).restarts
@@ -101,7 +109,9 @@ class ContainerFollowing:
             return True
         before = self._mark
         try:
-            async with self._room:
+            if not ended and self._rooms.following.locked():
+                await self._notice("more containers write at the same time than are followed; this one waits for another to end")
+            async with self._rooms.reading if ended else self._rooms.following:
                 await self._read(state.restarts, to_the_end=ended)
         except MissingError:
             await self._tell_loss("the pod is gone")

@@ -18,7 +18,7 @@ import structlog
 
 from shared.clock import Clock, SystemClock
 from shared.clusters.api import KubernetesApi
-from shared.clusters.container_following import Beginning, ContainerFollowing
+from shared.clusters.container_following import Beginning, ContainerFollowing, Rooms
 from shared.clusters.errors import ApiError
 from shared.clusters.followed_pods import FollowedPod, FollowedPods, PodNews, pod_news
 from shared.clusters.job_pods import controller_uid, pod_selector
@@ -36,6 +36,8 @@ log = structlog.get_logger()
 
 STREAMS: Final = 50
 """Containers of one Job whose logs are streamed at the same time; the next one begins when one of them has ended."""
+READINGS: Final = 8
+"""Containers that have ended and whose logs are read at the same time."""
 PIECES: Final = 4
 """Pieces of streams that wait for the reader; a piece is what one read of a socket gave, some 100 KiB at the most."""
 LINGER_SECONDS: Final = 45.0
@@ -87,7 +89,7 @@ class LogFollower:
         self._end = Ended(outcome="deleted")
         self._whole = True
         self._open: dict[str, PodNews] = {}
-        self._streams = asyncio.Semaphore(streams)
+        self._rooms = Rooms(following=asyncio.Semaphore(streams), reading=asyncio.Semaphore(READINGS))
         self._places = asyncio.Semaphore(PIECES)
         self._queue: asyncio.Queue[Item | _Drained | _Broken] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -241,7 +243,7 @@ class LogFollower:
                 since=since.strftime("%Y-%m-%dT%H:%M:%SZ") if since else None,
                 whole=not known,
             ),
-            room=self._streams,
+            rooms=self._rooms,
         )
 
     async def _conduct(self) -> None:

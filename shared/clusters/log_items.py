@@ -57,9 +57,9 @@ class Lines:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Notice:
-    """Something about a log that its reader should know; `loss` where lines of it are, or may be, missing."""
+    """Something about a log, or without a source about all, that its reader should know; `loss` where lines are, or may be, missing."""
 
-    source: Source
+    source: Source | None
     message: str
     loss: bool = False
 

@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 
 from shared.clusters import names
 from shared.clusters.api import KubernetesApi
-from shared.clusters.errors import MissingError, QuotaError, RejectedError
+from shared.clusters.errors import NOTHING_DONE, MissingError, QuotaError, RejectedError
 from shared.clusters.job_status import computed_status, finished
 from shared.clusters.kinds import JOB, Kind
 from shared.clusters.observed import Document
+from shared.errors import UnavailableError
 from shared.jobs.patience import patiently
 
 T = TypeVar("T")
@@ -48,14 +49,24 @@ class Target:
 
 
 async def insist(call: Callable[[], Awaitable[T]], *, until: float) -> T:
-    """Call what may come twice until it answers, or the event loop's time has reached `until`. A quota that is used up is a refusal here:
-    somebody waits for the answer, and it may pass in hours. Raises ApiError, UnavailableError."""
+    """Call what may come twice until it answers, or the event loop's time has reached `until`.
+
+    A quota that is used up is a refusal here: somebody waits for the answer, and it may pass in hours. One of `errors.NOTHING_DONE` is
+    raised only if no try may have done anything. Raises ApiError, UnavailableError.
+    """
+    is_open = False
 
     async def once() -> T:
+        nonlocal is_open
         try:
             return await call()
-        except QuotaError as used_up:
-            raise RejectedError(str(used_up), code=403, reason="Forbidden") from used_up
+        except UnavailableError as error:
+            is_open = is_open or not isinstance(error, NOTHING_DONE)
+            if is_open:
+                raise UnavailableError(str(error), retry_after=error.retry_after) from error
+            if isinstance(error, QuotaError):
+                raise RejectedError(str(error), code=403, reason="Forbidden") from error
+            raise
 
     return await patiently(once, until=until)
 

@@ -51,7 +51,8 @@ class Write:
                 raise
             else:
                 return self._outcome(reply), reply.document
-        raise ConflictError(f"{self._target} is changed by others all the time: submit again")
+        why = f"{self._target} is changed by others all the time: submit again"
+        raise UnavailableError(why) if self._lost else ConflictError(why)
 
     async def _apply(self) -> Reply:
         document, query = self._target.document, self._query

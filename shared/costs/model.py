@@ -6,10 +6,10 @@ one window over all of them would have given. Hours are made of them for readers
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal, DivisionByZero, Inexact, InvalidOperation, Overflow, localcontext
 from enum import StrEnum
 from typing import Final
 
@@ -19,10 +19,15 @@ IDLE: Final = "__idle__"
 """The namespace of what nobody asked for, as OpenCost calls it (https://opencost.io/docs/specification/)."""
 IDLE_OR_OTHER: Final = "__idle_or_other__"
 """The namespace of the same where only the fleet's pods are watched: what of it others used, nobody knows."""
+UNALLOCATED: Final = "__unallocated__"
+"""Where costs are grouped by something that a row hasn't (a label, a job), OpenCost's name for those."""
 UNKNOWN: Final = "unknown"
 """The price source of what nobody knows a price for."""
 
 _MICROSECOND: Final = timedelta(microseconds=1)
+EXACT: Final = Context(prec=120, traps=[Inexact, InvalidOperation, DivisionByZero, Overflow])
+"""Decimal arithmetic that rounds nothing: what would need more digits is an error. Costs have some 45 digits behind the point."""
+
 _HOUR: Final = Decimal(3600)
 _GIB: Final = Decimal(2**30)
 _NANO: Final = Decimal("1e-9")
@@ -34,6 +39,12 @@ class CapacityType(StrEnum):
     ON_DEMAND = "on_demand"  # and what was reserved: it costs the same, and any discount is on the bill only
     SPOT = "spot"
     CAPACITY_BLOCK = "capacity_block"  # paid for ahead, at a price of its own
+
+
+def exact_sum(values: Iterable[Decimal]) -> Decimal:
+    """A sum of which no digit is lost, as Python's own arithmetic would lose them behind the 28th."""
+    with localcontext(EXACT):
+        return sum(values, Decimal(0))
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -77,7 +88,7 @@ def seconds(duration: timedelta) -> Decimal:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeUsage:
-    """A node and what it has. `end` is None while it is there; one before `start` (clocks differ) stands for a node of no duration.
+    """A node and what it has. `end` is None while it is there; one before `start` comes of clocks that differ.
 
     `cores`, `memory_bytes` and `gpus` are its capacity, which is what the price buys, not what pods may have of it.
     """
@@ -94,6 +105,11 @@ class NodeUsage:
     cores: Decimal = Decimal(0)
     memory_bytes: int = 0
     gpus: int = 0
+
+    @property
+    def span(self) -> tuple[datetime, datetime | None]:
+        """From when to when. Where the end is before the start, clocks differed, and it was there for no time."""
+        return self.start, None if self.end is None else max(self.start, self.end)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,6 +135,11 @@ class PodUsage:
     memory_bytes: int = 0
     gpus: int = 0
 
+    @property
+    def span(self) -> tuple[datetime, datetime | None]:
+        """From when to when. Where the end is before the start, clocks differed, and it was there for no time."""
+        return self.start, None if self.end is None else max(self.start, self.end)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rate:
@@ -143,7 +164,7 @@ class CostRow:
     """What one execution, one namespace of others, or nobody used of one kind of nodes in a window, and what that cost.
 
     Costs are exact: the rows of a window add up to what its nodes cost, and those of windows that follow one another to the rows of the
-    whole. `cost_rounding.rounded` makes them short. Where `price_source` is `unknown` the costs are nothing, and known to be too little.
+    whole. `rounding.rounded` makes them short. Where `price_source` is `unknown` the costs are nothing, and known to be too little.
     """
 
     window: Window
@@ -174,7 +195,7 @@ class CostRow:
     @property
     def total_cost(self) -> Decimal:
         """All of it, in USD."""
-        return self.cpu_cost + self.ram_cost + self.gpu_cost
+        return exact_sum((self.cpu_cost, self.ram_cost, self.gpu_cost))
 
     @property
     def cpu_core_hours(self) -> Decimal:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -77,3 +77,9 @@ class FirstThatKnows:
         if failed is not None:
             raise failed
         return ()
+
+
+async def rates_of(nodes: Iterable[NodeUsage], source: PriceSource, window: Window) -> dict[Machine, Sequence[Rate]]:
+    """The prices of all machines among nodes that were there in a window. Raises UnavailableError."""
+    machines = {machine for node in nodes if window.overlap(node.start, node.end) is not None and (machine := machine_of(node)) is not None}
+    return {machine: await source.rates(machine, window) for machine in sorted(machines, key=str)}

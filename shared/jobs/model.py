@@ -16,9 +16,9 @@ from shared.jobs.states import State
 
 
 class Record(BaseModel):
-    """A frozen record without unknown fields."""
+    """A frozen record without unknown fields. Its validator is built when it is first used: most are only ever parts of another's."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class RetryPolicy(Record):

@@ -81,7 +81,9 @@ class Doors(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """The description of every group, in their order."""
         self.open()
-        return documentation.secured(super().openapi())
+        document = super().openapi()
+        document["components"]["schemas"] |= errors.schemas()
+        return documentation.secured(document)
 
 
 class _Opening:
@@ -102,13 +104,7 @@ def create_app(core: Core, *, rates: Rates | None = None, local_only: bool = Fal
 
     Without `rates`, nobody is told that he asks too often. `local_only` refuses what browsers send for pages of others.
     """
-    app = Doors(
-        title="gpufleet",
-        version=release(),
-        description="Runs GPU jobs on Kubernetes clusters in many regions, exactly once.",
-        docs_url=None,
-        redoc_url=None,
-    )
+    app = _doors()
     app.state.core = core
     errors.install(app)
     documentation.install(app)
@@ -124,3 +120,18 @@ def create_app(core: Core, *, rates: Rates | None = None, local_only: bool = Fal
     app.add_middleware(Identity, authentication=authentication(core), guesses=rates.guesses if rates is not None else None)
     app.add_middleware(Requests)
     return app
+
+
+def description() -> dict[str, Any]:
+    """The description of the API, without an API."""
+    return _doors().openapi()
+
+
+def _doors() -> Doors:
+    return Doors(
+        title="gpufleet",
+        version=release(),
+        description="Runs GPU jobs on Kubernetes clusters in many regions, exactly once.",
+        docs_url=None,
+        redoc_url=None,
+    )

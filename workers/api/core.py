@@ -15,28 +15,19 @@ from shared.jobs.model import Head
 from shared.jobs.submission import Submission
 from shared.policy import Policy
 from shared.policy.gate import Gate
-from shared.queues.dead_letters import DeadLetters
-from shared.secrets import Secrets
 from shared.settings import Settings
-from shared.store.api_keys import ApiKeys
 from shared.store.cluster_reports import ClusterReports
 from shared.store.counters import Counters
 from shared.store.history import History
 from shared.store.jobs import Jobs
 from shared.store.listing import Listing
 from shared.store.objects import S3Objects
-from shared.store.rejections import Rejections
 from shared.store.table import Table
-from shared.store.templates import Templates
 from shared.store.totals import Totals
-from shared.store.webhooks import Webhooks
-from shared.webhooks.registration import Registration
-from shared.webhooks.urls import UrlRules
 from workers import assembly, submitting
 from workers.api.cluster_access import ClusterAccess
-from workers.api.dispatch_pass import DispatchPass, Poll
 from workers.api.following import Following
-from workers.api.live_logs import LiveLogs
+from workers.api.later import later
 from workers.loops import Loops
 
 if TYPE_CHECKING:
@@ -44,6 +35,14 @@ if TYPE_CHECKING:
     from shared.clusters.log_items import Choice, Item, Source
     from shared.clusters.log_positions import Position
     from shared.costs.reports import CostReports
+    from shared.queues.dead_letters import DeadLetters
+    from shared.store.api_keys import ApiKeys
+    from shared.store.rejections import Rejections
+    from shared.store.templates import Templates
+    from shared.store.webhooks import Webhooks
+    from shared.webhooks.registration import Registration
+    from shared.webhooks.urls import UrlRules
+    from workers.api.dispatch_pass import Poll
 
 
 class LogReader(Protocol):
@@ -133,14 +132,14 @@ async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = 
 
     Raises PolicyFileError, which is told before AWS is asked anything, and NotFoundError where a queue is missing (bootstrap makes it).
 
-    With `access` to clusters, running logs can be read and a dispatch pass made; whoever made it closes it.
+    With `access` to clusters, running logs can be read and a dispatch pass made; whoever made it closes it. What only some doors ask for is
+    made by the first that does (`workers.api.later`).
     """
     gate = submitting.gate(settings)
     parts = await assembly.assemble(settings, aws)
     way_in = submitting.way_in(parts, gate)
     if region is None:
         region = settings.control_region if settings.control_region in settings.regions else settings.regions[0]
-    webhooks = Webhooks(parts.table)
     reaches = access if access is not None and access.any else None
     return Core(
         settings=settings,
@@ -155,20 +154,75 @@ async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = 
         cancellation=Cancellation(store=parts.store, changes=parts.changes),
         listing=Listing(parts.table, settings.regions),
         history=History(parts.table),
-        rejections=Rejections(parts.table),
+        rejections=later(lambda: _rejections(parts)),
         counters=way_in.counters,
         reports=way_in.reports,
-        dead_letters=DeadLetters(aws.sqs, settings),
-        api_keys=ApiKeys(parts.table),
-        templates=Templates(parts.table, parts.objects),
+        dead_letters=later(lambda: _dead_letters(aws, settings)),
+        api_keys=later(lambda: _api_keys(parts)),
+        templates=later(lambda: _templates(parts)),
         totals=Totals(parts.table),
-        webhooks=webhooks,
-        registration=Registration(webhooks, Secrets(aws.secretsmanager, prefix=settings.table)),
-        webhook_urls=UrlRules.of(settings),
+        webhooks=later(lambda: _webhooks(parts)),
+        registration=later(lambda: _registration(parts, aws)),
+        webhook_urls=later(lambda: _webhook_urls(settings)),
         clusters=reaches,
-        poll=DispatchPass(parts, reaches, region) if reaches else None,
-        logs=LiveLogs(reaches) if reaches else None,
+        poll=_poll(parts, reaches, region) if reaches else None,
+        logs=_logs(reaches) if reaches else None,
     )
+
+
+def _rejections(parts: assembly.Core) -> Rejections:
+    from shared.store.rejections import Rejections
+
+    return Rejections(parts.table)
+
+
+def _dead_letters(aws: Aws, settings: Settings) -> DeadLetters:
+    from shared.queues.dead_letters import DeadLetters
+
+    return DeadLetters(aws.sqs, settings)
+
+
+def _api_keys(parts: assembly.Core) -> ApiKeys:
+    from shared.store.api_keys import ApiKeys
+
+    return ApiKeys(parts.table)
+
+
+def _templates(parts: assembly.Core) -> Templates:
+    from shared.store.templates import Templates
+
+    return Templates(parts.table, parts.objects)
+
+
+def _webhooks(parts: assembly.Core) -> Webhooks:
+    from shared.store.webhooks import Webhooks
+
+    return Webhooks(parts.table)
+
+
+def _registration(parts: assembly.Core, aws: Aws) -> Registration:
+    from shared.secrets import Secrets
+    from shared.webhooks.registration import Registration
+
+    return Registration(_webhooks(parts), Secrets(aws.secretsmanager, prefix=parts.settings.table))
+
+
+def _webhook_urls(settings: Settings) -> UrlRules:
+    from shared.webhooks.urls import UrlRules
+
+    return UrlRules.of(settings)
+
+
+def _poll(parts: assembly.Core, reaches: ClusterAccess, region: str) -> Poll:
+    from workers.api.dispatch_pass import DispatchPass
+
+    return DispatchPass(parts, reaches, region)
+
+
+def _logs(reaches: ClusterAccess) -> LogReader:
+    from workers.api.live_logs import LiveLogs
+
+    return LiveLogs(reaches)
 
 
 @asynccontextmanager

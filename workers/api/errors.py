@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from http import HTTPMethod, HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import Scope
@@ -73,6 +74,7 @@ class ValidationBody(BaseModel):
     request_id: RequestId
 
 
+_REFERENCE: Final = "#/components/schemas/{model}"
 _ANSWERS: dict[int, tuple[type[BaseModel], str]] = {
     400: (ErrorBody, "The request can't be served as it is"),
     401: (ErrorBody, "Nobody is known by these credentials"),
@@ -89,8 +91,23 @@ _ANSWERS: dict[int, tuple[type[BaseModel], str]] = {
 
 
 def answers(*codes: int) -> dict[int | str, dict[str, Any]]:
-    """The declarations of a route's error codes; 500 belongs to every route."""
-    return {code: {"model": _ANSWERS[code][0], "description": _ANSWERS[code][1]} for code in (*codes, 500)}
+    """The declarations of a route's error codes; 500 belongs to every route.
+
+    The schemas are referred to (`schemas` defines them): FastAPI would make a validator for each code of each route, which nothing asks.
+    """
+    return {code: _declared(*_ANSWERS[code]) for code in (*codes, 500)}
+
+
+def _declared(body: type[BaseModel], description: str) -> dict[str, Any]:
+    return {"description": description, "content": {"application/json": {"schema": {"$ref": _REFERENCE.format(model=body.__name__)}}}}
+
+
+def schemas() -> dict[str, Any]:
+    """The schemas of all error bodies, by name, for the description of the API."""
+    bodies: list[tuple[type[BaseModel], JsonSchemaMode]] = [(ErrorBody, "serialization"), (ValidationBody, "serialization")]
+    _, document = models_json_schema(bodies, ref_template=_REFERENCE)
+    found: dict[str, Any] = document["$defs"]
+    return found
 
 
 def install(app: FastAPI) -> None:

@@ -11,8 +11,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from shared.errors import FleetError
 from shared.identity.callers import LOCAL, Caller
-from shared.identity.iam import IamSource
-from shared.identity.keys import KeySource
 from shared.identity.sources import Authentication, IdentitySource, Presented, UnknownCallerError
 from workers.api.core import Core
 from workers.api.errors import answer
@@ -33,8 +31,12 @@ def authentication(core: Core) -> Authentication | None:
 def _source(name: str, core: Core) -> IdentitySource:
     match name:
         case "keys":
+            from shared.identity.keys import KeySource
+
             return KeySource(core.api_keys, core.clock)
         case "iam":
+            from shared.identity.iam import IamSource
+
             return IamSource()
     raise ValueError(f"no identity source is called {name}")
 

@@ -28,7 +28,8 @@ def log_event(item: Item, position_after: PositionAfter, more: Mapping[str, Any]
         case Opened():
             return event({**extra, "pod": item.source.pod, "container": item.source.container}, kind="container")
         case Notice():
-            told = {"pod": item.source.pod, "container": item.source.container, "message": item.message, "loss": item.loss}
+            pod, container = (item.source.pod, item.source.container) if item.source is not None else (None, None)
+            told = {"pod": pod, "container": container, "message": item.message, "loss": item.loss}
             return event({**extra, **told}, kind="notice")
         case _:
             end = {"outcome": item.outcome, "reason": item.reason, "message": item.message, "whole": item.whole}

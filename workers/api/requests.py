@@ -5,6 +5,7 @@ An id that a client sends is ignored: whoever reads logs must be able to rely on
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import structlog
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -20,6 +22,8 @@ log = structlog.get_logger()
 HEADER: Final = "X-Request-ID"
 CLIENT_CLOSED: Final = 499
 """What the log says of a client that left before its answer began; the number is nginx's."""
+_SLOW_SECONDS: Final = 1.0
+"""Clients give up on answers that take long; of others nobody asks whether they are still there."""
 
 
 def request_id(scope: Scope) -> str:
@@ -55,6 +59,8 @@ class Requests:
 
         async def send_and_watch(message: Message) -> None:
             if message["type"] == "http.response.start":
+                if not seen.left and seen.seconds > _SLOW_SECONDS:
+                    seen.left = await _has_left(receive)
                 seen.status = message["status"]
                 message = {**message, "headers": [*message.get("headers", ()), *scope["state"]["headers"]]}
             elif message["type"] == "http.response.body":
@@ -69,8 +75,8 @@ class Requests:
         with structlog.contextvars.bound_contextvars(request_id=own_id):
             try:
                 await self._app(scope, receive_and_watch, send_and_watch)
-            except Exception:
-                if not seen.left:
+            except Exception as error:
+                if not (seen.left and isinstance(error, ClientDisconnect | OSError)):
                     log.exception("request failed", method=scope["method"], path=scope["path"])
                     if seen.status:
                         raise
@@ -78,6 +84,16 @@ class Requests:
                     await refusal(scope, HTTPStatus.INTERNAL_SERVER_ERROR, detail)(scope, receive, send_and_watch)
             finally:
                 _tell(scope, seen)
+
+
+async def _has_left(receive: Receive) -> bool:
+    """Whether the client is known to have left; its request has been read, so nothing else can come from it."""
+    waiting = asyncio.ensure_future(receive())
+    await asyncio.sleep(0)
+    if waiting.done():
+        return bool(waiting.result()["type"] == "http.disconnect")
+    waiting.cancel()
+    return False
 
 
 class _Seen:
@@ -91,6 +107,11 @@ class _Seen:
         self.answered = False
         self.left = False
 
+    @property
+    def seconds(self) -> float:
+        """Since it came."""
+        return time.perf_counter() - self.begun
+
 
 def _tell(scope: Scope, seen: _Seen) -> None:
     caller = scope["state"].get("caller")
@@ -102,6 +123,7 @@ def _tell(scope: Scope, seen: _Seen) -> None:
         path=scope["path"],
         route=getattr(route, "path_format", None),
         caller=caller.name if caller is not None else None,
+        client=scope["client"][0] if scope.get("client") else None,
         status=int(seen.status) or (CLIENT_CLOSED if seen.left else 0),
-        milliseconds=round((time.perf_counter() - seen.begun) * 1000, 1),
+        milliseconds=round(seen.seconds * 1000, 1),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -29,6 +30,9 @@ _EVENT_SECONDS = httpx.Timeout(60.0, connect=5.0)
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]{1,4096}=*")
 """What a bearer token is made of (RFC 6750, section 2.1)."""
 _ALLOW_HTTP = "GPUFLEET_ALLOW_HTTP"
+_TRIES = 5
+"""How often a request is sent that comes too early for the API's rate limit."""
+_LONGEST_PAUSE = 30.0
 _LONGEST_ID = 1024
 _LONGEST_HOST = 253
 _LAST_PORT = 65535
@@ -175,8 +179,12 @@ class FleetClient:
 
     def _send(self, method: str, path: str, **parts: Any) -> httpx.Response:
         request = self._request(method, path, **parts)
-        with self._reaching():
-            response = self._http.send(request)
+        for patience in reversed(range(_TRIES)):
+            with self._reaching():
+                response = self._http.send(request)
+            if response.status_code != httpx.codes.TOO_MANY_REQUESTS or not patience:
+                break
+            time.sleep(_pause(response))  # nothing was done with it, so it can be asked again whatever it is
         self._answered = response.headers.get("date")
         if not response.is_success:
             raise error_of(response.status_code, response.content, api=self._api, method=method)
@@ -234,6 +242,12 @@ def _checked(api: str) -> str:
     if not fine:
         raise _no_address(api)
     return api
+
+
+def _pause(response: httpx.Response) -> float:
+    """The seconds that an answer asks to wait, as far as anybody at a terminal would."""
+    asked = response.headers.get("retry-after", "")
+    return min(float(asked), _LONGEST_PAUSE) if asked.isdigit() else 1.0
 
 
 def _credentials(api: str, key: str | None) -> dict[str, str]:

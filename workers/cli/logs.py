@@ -65,7 +65,7 @@ def _follow(client: FleetClient, job_id: str, choice: Mapping[str, Any], *, as_j
         elif kind == "message":
             output.write_log(f"{_name(source)}: {data.get('line')}" if len(known) > 1 else str(data.get("line")))
         elif kind == "notice":
-            output.say(f"{_name(source)}: {data.get('message')}")
+            output.say(f"{_name(source)}: {data.get('message')}" if all(source) else str(data.get("message")))
         elif kind == "end" and data.get("outcome") != "succeeded":
             output.say(": ".join(str(data[part]) for part in ("outcome", "reason", "message") if data.get(part)))
 

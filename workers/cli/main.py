@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from workers.cli import dead_letters, jobs, keys, logs, policy, rejections, running, setup, submit
+from workers.cli import dead_letters, jobs, keys, logs, openapi, policy, rejections, running, setup, submit
 from workers.cli.failures import CommandError, ExitCode
 
 EPILOG = (
@@ -29,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (running, submit, jobs, logs, rejections, setup):
+for group in (running, submit, jobs, logs, rejections, setup, openapi):
     group.register(app)
 app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(keys.app, name="keys")

@@ -134,6 +134,34 @@ async def test_a_client_that_leaves_is_told_of_as_such(shared_core):
     assert [(line["event"], line["status"], line["log_level"]) for line in others] == [("client left", 499, "info")]
 
 
+async def test_a_client_that_gave_up_on_a_slow_answer_is_told_of_as_such(shared_core, monkeypatch):
+    monkeypatch.setattr("workers.api.requests._SLOW_SECONDS", 0.0)
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(_):
+        asked.set()
+        await go_on.wait()
+        return {}
+
+    monkeypatch.setattr(shared_core.counters, "by_region", slow)
+    async with listening(shared_core) as port, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        with capture_logs() as lines:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /api/v1/queue/stats HTTP/1.1\r\nHost: x\r\n\r\n")
+            await asked.wait()
+            writer.close()
+            await client.get("/healthz")  # answered after the server has seen that the other left
+            go_on.set()
+            await client.get("/api/v1/queue/stats")
+            await until(lambda: len(lines) == 3)
+
+    assert [(line["event"], line["path"]) for line in lines] == [
+        ("request", "/healthz"),
+        ("client left", "/api/v1/queue/stats"),
+        ("request", "/api/v1/queue/stats"),
+    ]
+
+
 async def test_one_line_tells_of_a_request(shared_core):
     async with serving(shared_core) as client:
         with capture_logs() as lines:
@@ -148,6 +176,7 @@ async def test_one_line_tells_of_a_request(shared_core):
         "path": f"{JOBS}/x",
         "route": f"{JOBS}/{{job_id}}",
         "caller": "local",
+        "client": "127.0.0.1",
         "status": 422,
     }
     assert answer.status_code == 422

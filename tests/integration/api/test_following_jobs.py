@@ -162,6 +162,7 @@ async def test_what_was_not_kept_is_told(api, core, region):
 
     notices = [data["message"] for kind, data in reader.others if kind == "notice"]
     assert notices == ["of this log the last 8 bytes were kept", "this log was not kept: no time was left"]
+    assert reader.end["whole"] is False
 
 
 async def test_a_job_that_ends_without_having_run_ends_the_stream(api, region):
@@ -173,6 +174,19 @@ async def test_a_job_that_ends_without_having_run_ends_the_stream(api, region):
     reader = await following
 
     assert (reader.texts, reader.end["outcome"], reader.end["reason"]) == ([], "cancelled", "a test")
+
+
+async def test_logs_that_nobody_kept_are_said_to_be_missing(api, region):
+    await working(region)
+    region.fault(path="/log$", status=500, times=1000)
+    head = await region.submit(manifest=job(duration=0.05, logs="a"))
+    await region.until(head.id, State.SUCCEEDED)
+
+    reader = await Reader().read(api.url, logs_of(head.id))
+
+    (notice,) = [data for kind, data in reader.others if kind == "notice"]
+    assert notice["message"].startswith("what is missing was not kept: Logs of execution ")
+    assert (reader.texts, reader.end["outcome"], reader.end["whole"]) == ([], "succeeded", False)
 
 
 @pytest.mark.parametrize("position", ["x", "1", "0.AA", "1.AA", "99999999999.AA"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 
 import httpx
@@ -123,7 +122,7 @@ async def test_a_quiet_stream_is_kept_alive(api, region, monkeypatch):
 
 async def test_a_stream_ends_after_a_while_and_is_gone_on_with(api, region, monkeypatch):
     monkeypatch.setattr(following, "LONGEST_SECONDS", 0.3)
-    await start(region, duration=1.0, logs="\n".join(numbered(20)))
+    await start(region, duration=2.0, logs="\n".join(numbered(20)))
     reader, rounds = Reader(), 0
 
     while reader.end is None:
@@ -132,21 +131,6 @@ async def test_a_stream_ends_after_a_while_and_is_gone_on_with(api, region, monk
 
     assert reader.texts == numbered(20)
     assert rounds > 1
-
-
-async def test_a_client_that_takes_nothing_does_not_hold_up_a_restart(api, region):
-    await made(region, logs="\n".join(["x" * 1000] * 1200), duration=0.1, hang="false")
-    host, port = api.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port))) as client:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        client.sendall(f"GET {LOGS}?follow=true&tail=10000 HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
-        await region.until_true(lambda: api.following._free < 200)
-        await asyncio.to_thread(client.recv, 100)
-        begun = time.monotonic()
-
-        await api.stop()
-
-        assert time.monotonic() - begun < 5
 
 
 async def test_a_process_follows_so_many_and_no_more(core, region):

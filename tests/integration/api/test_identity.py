@@ -8,6 +8,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
+from shared.errors import UnavailableError
 from shared.jobs.submission import JobRequest
 from tests.integration.api.conftest import manifest, serving, submission
 from tests.unit.identity.builders import api_key
@@ -63,6 +64,17 @@ async def test_a_request_without_a_key_is_told_what_is_missing(client):
     assert wrong.headers["www-authenticate"] == 'Bearer error="invalid_token"'
     assert "expected is an API key" in nothing.json()["detail"]
     assert nothing.json().keys() == {"detail", "request_id"}
+
+
+async def test_while_the_table_is_away_nobody_is_refused_for_good(client, core, monkeypatch):
+    async def away(*_):
+        raise UnavailableError("throttled", retry_after=3)
+
+    monkeypatch.setattr(core.api_keys, "get", away)
+    answer = await client.get(JOBS, headers={"Authorization": "Bearer gpf_" + "0" * 16 + "_" + "0" * 64})
+
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "3")
+    assert answer.json().keys() == {"detail", "request_id"}
 
 
 async def operations(client):

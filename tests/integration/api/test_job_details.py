@@ -340,6 +340,17 @@ async def test_events_of_pods_that_are_gone_are_told(client, region):
     assert {"Scheduled", "Started"} <= {event["reason"] for event in found["events"] if event["involvedObject"]["name"] == name}
 
 
+async def test_events_that_are_left_out_are_told_of(client, region, monkeypatch):
+    await start(region)
+    await until(client, lambda found: "Started" in reasons(found), what="/events")
+    monkeypatch.setattr("shared.clusters.job_events.MOST_TOLD", 2)
+
+    found = await view(client, what="/events")
+
+    assert (found["count"], len(found["events"]), found["truncated"]) == (2, 2, True)
+    assert found["hint"] == "3 older events are left out; kubectl events shows all"
+
+
 async def test_a_job_with_many_pods_costs_few_requests(client, region, counting):
     await start(region, limits={"cpu": "100m"}, parallelism=20, completions=20)
     nodes = len((await until(client, running(20), what="/pods"))["scheduling"]["nodes"])

@@ -294,6 +294,39 @@ async def test_large_manifests_are_applied_whole(client, region, value):
     assert standing["spec"]["template"]["spec"]["containers"][0]["env"] == [{"name": "DATA", "value": value}]
 
 
+@pytest.mark.parametrize("value", ["x" * 401_000, "é" * 250_000], ids=len)
+async def test_large_manifests_reach_the_cluster_through_the_queue_too(client, region, value):
+    """Case 14."""
+    manifest = job("large", hang="true")
+    manifest["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "DATA", "value": value}]
+
+    queued = await client.post("/api/v1/queue/jobs", json={"manifest": manifest, "target_region": "us-east-1"})
+    polled = await client.post("/api/v1/queue/poll")
+
+    assert (queued.status_code, polled.json()["results"][0]["status"]) == (201, "applied")
+    [standing] = await region.objects()
+    assert {"name": "DATA", "value": value} in standing["spec"]["template"]["spec"]["containers"][0]["env"]
+
+
+async def test_a_job_that_loses_its_machine_has_not_failed(client, region):
+    """Case 24, of a Job that is applied directly: the default policy lets the loss cost no attempt."""
+    await submit(client, job("train", duration=1.0, backoff_limit=0))
+    pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
+
+    async def running():
+        while not (found := [pod for pod in (await region.api.request("GET", pods))["items"] if pod["status"]["phase"] == "Running"]):
+            await asyncio.sleep(0.02)
+        return found[0]
+
+    first = await asyncio.wait_for(running(), 20)
+    region.cluster.interrupt_node(first["spec"]["nodeName"])
+    await finished(region, "train")
+
+    conditions = (await region.api.request("GET", f"{JOBS}/train"))["status"]["conditions"]
+    assert {one["type"] for one in conditions} >= {"Complete"}
+    assert len({start.pod_name for start in region.cluster.started}) == 2
+
+
 async def test_one_beyond_the_limit_is_refused_with_size_and_limit(client):
     manifest = job("large")
     manifest["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "DATA", "value": "x" * 1_600_000}]

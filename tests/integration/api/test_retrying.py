@@ -63,7 +63,12 @@ def a_job(name="train", **steering):
     manifest = job(name, **steering)
     manifest["metadata"] |= {
         "labels": {"team": "ml", "job-name": "other", "controller-uid": "x"},
-        "annotations": {"note": "keep", "kubectl.kubernetes.io/last-applied-configuration": "{}", "batch.kubernetes.io/x": "y"},
+        "annotations": {
+            "note": "keep",
+            "gpufleet.io/template": "t@1",
+            "kubectl.kubernetes.io/last-applied-configuration": "{}",
+            "batch.kubernetes.io/x": "y",
+        },
     }
     manifest["spec"]["template"]["metadata"]["labels"] = {"tier": "gpu"}
     return manifest
@@ -87,7 +92,9 @@ async def test_a_job_is_made_anew_from_what_the_cluster_has(client, region, exit
     new = await region.api.request("GET", f"{JOBS}/train-retry-20260908070605")
     uid = new["metadata"]["uid"]
     assert new["metadata"]["labels"] == {"team": "ml"}
-    assert set(new["metadata"]["annotations"]) == {"note", "gpufleet.io/submitted-by", "gpufleet.io/submission"}
+    annotations = new["metadata"]["annotations"]
+    assert set(annotations) == {"note", *(f"gpufleet.io/{key}" for key in ("submitted-by", "submission", "retry-of", "template"))}
+    assert annotations["gpufleet.io/retry-of"] == f"train {old['metadata']['uid']}"
     assert new["spec"]["selector"] == {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
     assert new["spec"]["template"]["metadata"]["labels"]["tier"] == "gpu"
     assert new["spec"]["template"]["metadata"]["labels"]["job-name"] == "train-retry-20260908070605"

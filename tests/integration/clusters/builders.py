@@ -5,6 +5,7 @@ from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from shared.clusters.pods import PodView
 from shared.clusters.rendering import RenderIdentity, render
 from shared.clusters.transport import Answer, Transport
 from shared.clusters.watch import Changed, Feed, Item, Listed
@@ -82,6 +83,12 @@ def ended(item: Item[Observed]) -> bool:
     """Whether an item of a feed tells of a Job's end."""
     objects = item.objects if isinstance(item, Listed) else [item.object]
     return any(seen.complete or seen.failed_reason for seen in objects)
+
+
+def runs(item: Item[PodView]) -> bool:
+    """Whether an item of a feed tells of a pod that runs."""
+    objects = item.objects if isinstance(item, Listed) else [item.object]
+    return any(pod.running for pod in objects)
 
 
 def changed(job_id: str) -> Callable[[Item[Observed]], bool]:

@@ -343,3 +343,27 @@ async def test_a_reader_who_leaves_leaves_nothing_open(counting):
 
     assert streams.open == 0
     assert [task for task in asyncio.all_tasks() if "Follow" in task.get_coro().__qualname__] == []
+
+
+async def test_more_containers_than_are_followed_at_once_wait_and_lose_nothing(api):
+    job = await create(api, duration=0.4, logs=numbered(5), parallelism=4)
+    follower = LogFollower(api, job, Choice(), streams=1)
+
+    shown = await Shown().read(follower)
+
+    assert sorted(shown.texts) == sorted(numbered(5) * 4)
+    assert shown.end.whole
+
+
+async def test_a_long_position_forgets_old_pods_and_shows_none_of_them_again(api, monkeypatch):
+    monkeypatch.setattr(log_following, "FOLD_ABOVE", 2)
+    monkeypatch.setattr(log_following, "FOLD_BEHIND", 1)
+    job = await create(api, duration=0.4, logs=numbered(2), completions=8)
+    first = await follow(api, job, until=13)
+    marks = decode(first.positions[-1]).marks
+
+    rest = await follow(api, job, position=first.positions[-1])
+
+    assert len(marks) < 7
+    assert len(first.texts + rest.texts) == 16
+    assert len({(pod, text) for pod, _, text in first.lines + rest.lines}) == 16

@@ -24,12 +24,13 @@ class Names:
 
     def __init__(self):
         self.asked = 0
+        self.gone = set()
 
     async def identify(self, presented):
         self.asked += 1
         if presented.bearer is None:
             return None
-        if presented.bearer.startswith("wrong"):
+        if presented.bearer.startswith("wrong") or presented.bearer in self.gone:
             raise UnknownCallerError("nobody is called so", wrong=True)
         return Caller(name=presented.bearer)
 
@@ -155,6 +156,16 @@ async def test_whoever_was_known_lately_is_not_locked_out_by_others_behind_his_p
 
         assert (await ask(client, "ada")).status_code == 200
         assert (await ask(client, "grace")).status_code == 429
+
+
+async def test_credentials_that_are_right_no_more_are_remembered_no_more(names):
+    async with serving(names)("192.0.2.1") as client:
+        await ask(client, "ada")
+        names.gone.add("ada")
+        for number in range(25):
+            await ask(client, f"wrong{number}")
+
+        assert [(await ask(client, "ada")).status_code for _ in range(2)] == [401, 429]
 
 
 async def test_whoever_carries_nothing_tries_nothing(names):

@@ -30,10 +30,14 @@ class FakeApi:
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
         if isinstance(answer, Exception):
             raise answer
-        return httpx.Response(answer.status_code, content=answer.content, headers={"content-type": answer.headers["content-type"]})
+        return httpx.Response(answer.status_code, content=answer.content, headers=_headers(answer))
 
     def bodies(self) -> list[dict[str, Any]]:
         return [json.loads(request.content) for request in self.requests if request.content]
+
+
+def _headers(answer: httpx.Response) -> dict[str, str]:
+    return {name: answer.headers[name] for name in ("content-type", "retry-after") if name in answer.headers}
 
 
 @pytest.fixture

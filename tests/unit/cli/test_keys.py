@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 
+import httpx
 import pytest
 
 from tests.unit.cli.conftest import FakeApi
@@ -132,6 +133,23 @@ def test_what_can_be_no_key_is_refused_and_not_shown(
     printed = capsys.readouterr()
     assert key.strip() not in printed.err + printed.out
     assert api.requests == []
+
+
+def test_whoever_asks_too_often_waits_as_long_as_he_is_told(
+    api: FakeApi, gpufleet: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("workers.cli.client.time.sleep", pauses.append)
+    too_often = httpx.Response(429, json={"detail": "too often"}, headers={"Retry-After": "2"})
+    later = httpx.Response(429, json={"detail": "too often"}, headers={"Retry-After": "86400"})
+    api.on("GET", JOBS, too_often, later, {"jobs": [], "count": 0, "next_cursor": None, "partial": False})
+    api.on("GET", KEYS, too_often)
+
+    assert gpufleet("jobs") == 0
+    assert pauses == [2.0, 30.0]
+    assert gpufleet("keys", "list") == 5
+    assert len(api.requests) == 3 + 5
+    assert "too often" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("status", "told", "code"), [(401, "gpufleet keys create makes one", 6), (403, "may not do this", 1)])

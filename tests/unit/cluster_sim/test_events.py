@@ -6,6 +6,10 @@ from tests.unit.cluster_sim.harness import JOBS, PODS, Bench, events, job
 from workers.local.cluster import event_recorder
 
 EVENTS = "/api/v1/namespaces/default/events"
+CONTAINERS = {
+    "initContainers": [{"name": "fetch", "image": "busybox"}],
+    "containers": [{"name": name, "image": "busybox"} for name in ("a", "b")],
+}
 
 
 def told(bench, reason=None, **fields):
@@ -41,12 +45,16 @@ def test_the_job_controller_tells_of_its_job(bench):
 
 
 def test_the_kubelet_tells_of_containers_and_of_itself(bench):
-    bench.start("train", steer={"hang": "true"}, pod={"containers": [{"name": name, "image": "busybox"} for name in ("a", "b")]})
+    bench.start("train", steer={"hang": "true"}, pod=CONTAINERS)
     (pod,) = bench.pods_of("train")
 
     for reason in ("Pulled", "Created", "Started"):
         found = told(bench, reason, uid=pod["metadata"]["uid"])
-        assert [event["involvedObject"]["fieldPath"] for event in found] == ["spec.containers{a}", "spec.containers{b}"]
+        assert [event["involvedObject"]["fieldPath"] for event in found] == [
+            "spec.initContainers{fetch}",
+            "spec.containers{a}",
+            "spec.containers{b}",
+        ]
         assert {event["source"]["host"] for event in found} == {pod["spec"]["nodeName"]}
         assert {event["source"]["component"] for event in found} == {"kubelet"}
 
@@ -149,10 +157,13 @@ def test_interruptions_are_told_by_who_makes_them(bench, reason, component, even
 
 def test_an_event_that_repeats_lives_on_and_is_forgotten_an_hour_later(bench):
     bench.post(JOBS, job("train", restart="OnFailure", steer={"exit-code": "1", "duration": "600"}, backoffLimit=6))
+    bench.run(700)
+    bench.start("other", steer={"duration": "0"})
     bench.run(3700)
 
-    assert told(bench, "Pulled") == []
-    assert one(bench, "BackOff")["count"] >= 5
+    assert not {event["reason"] for event in told(bench)} & {"SuccessfulCreate", "Scheduled", "Pulled", "Completed"}
+    assert one(bench, "BackOff")["count"] == 6
+    assert told(bench, kind="Job", name="other") == []
 
     bench.run(3700)
     assert told(bench) == []

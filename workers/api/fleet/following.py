@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 
-from shared.clusters.log_items import Choice, Ended, Item, Lines, Opened, Source
+from shared.clusters.log_items import Choice, Ended, Item, Lines, Notice, Opened, Source
 from shared.clusters.log_positions import Position
 from shared.errors import FleetError, NotFoundError, UnavailableError
 from shared.jobs.model import Head
@@ -62,6 +62,8 @@ class JobFollower:
         self._followed: str | None = None
         """The UID of the object that was followed to its end."""
         self._whole = False
+        """Whether all of the present execution was told."""
+        self._lost = False
 
     async def told(self) -> AsyncGenerator[Told, None]:
         """What there is to tell, to the end."""
@@ -74,6 +76,7 @@ class JobFollower:
             elif self._over:
                 async with aclosing(self._rest()) as items:
                     async for told in items:
+                        self._lost = self._lost or (isinstance(told.item, Notice) and told.item.loss)
                         yield told
                 if self._wanted.execution is not None or self._number >= self._head.execution:
                     yield Told(execution=self._number, item=await self._end())
@@ -147,16 +150,18 @@ class JobFollower:
                     yield Told(execution=self._number, item=item, position_after=follower.position_after)
         except FleetError as error:
             log.info("kept logs not read", job=self._head.id, execution=self._number, error=str(error))
+            if self._number < self._head.execution or self._head.object is not None:
+                yield Told(execution=self._number, item=Notice(source=None, message=f"what is missing was not kept: {error}", loss=True))
 
     async def _end(self) -> Ended:
         """How it ended: the job, or the one execution that was asked for."""
         head = self._head
         if self._number == head.execution:
-            return Ended(outcome=head.state.value, reason=head.reason, message=head.message)
+            return Ended(outcome=head.state.value, reason=head.reason, message=head.message, whole=not self._lost)
         found = next((one for one in await self._core.history.executions(head) if one.number == self._number), None)
         if found is None:
             raise NotFoundError("Execution", f"{head.id}/{self._number}")
-        return Ended(outcome=found.state.value, reason=found.reason, message=found.message)
+        return Ended(outcome=found.state.value, reason=found.reason, message=found.message, whole=not self._lost)
 
 
 async def events(follower: JobFollower) -> AsyncGenerator[bytes, None]:

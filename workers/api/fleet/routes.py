@@ -20,7 +20,7 @@ router.include_router(dead_letters)
 router.include_router(keys)
 
 
-@router.get("/schemas/submission", tags=["Fleet: schemas"], dependencies=[READS], responses=answers(401, 403, 422, 429))
+@router.get("/schemas/submission", tags=["Fleet: schemas"], dependencies=[READS], responses=answers(401, 403, 422, 429, 503))
 async def get_submission_schema() -> dict[str, Any]:
     """The JSON Schema of a message on the submissions queue."""
     return json_schema()

@@ -15,7 +15,7 @@ from workers.api.core import Core
 from workers.api.dependencies import READS, CoreOf
 from workers.api.errors import answers
 from workers.api.gco.endpoints import ENDPOINTS
-from workers.api.gco.schemas import (
+from workers.api.gco.info_schemas import (
     Environment,
     HealthAnswer,
     ProbeAnswer,
@@ -34,7 +34,7 @@ _UNHEALTHY: dict[int | str, dict[str, Any]] = {503: {"model": HealthAnswer, "des
 router = APIRouter()
 
 
-@router.get("/", tags=["Info"], dependencies=[READS], responses=answers(401, 403, 429))
+@router.get("/", tags=["Info"], dependencies=[READS], responses=answers(401, 403, 429, 503))
 async def root(core: CoreOf) -> RootAnswer:
     """What this service is, and its endpoints."""
     return RootAnswer(
@@ -47,13 +47,13 @@ async def root(core: CoreOf) -> RootAnswer:
     )
 
 
-@router.get("/healthz", tags=["Health"], responses=answers())
+@router.get("/healthz", tags=["Health"], responses=answers(429))
 async def kubernetes_health_check() -> ProbeAnswer:
     """Whether the process lives."""
     return ProbeAnswer(status="ok")
 
 
-@router.get("/readyz", tags=["Health"], responses=answers(503))
+@router.get("/readyz", tags=["Health"], responses=answers(429, 503))
 async def kubernetes_readiness_check(core: CoreOf) -> ProbeAnswer:
     """Whether the service can serve: the table answers, and every worker's loop of this process runs."""
     if ended := core.loops.ended():
@@ -63,7 +63,7 @@ async def kubernetes_readiness_check(core: CoreOf) -> ProbeAnswer:
     return ProbeAnswer(status="ready")
 
 
-@router.get("/api/v1/health", tags=["Health"], responses={**answers(), **_UNHEALTHY})
+@router.get("/api/v1/health", tags=["Health"], responses={**answers(429), **_UNHEALTHY})
 async def health_check(core: CoreOf, response: Response) -> HealthAnswer:
     """Healthy while jobs can be taken: that needs the table, not the cluster."""
     well, connected = await _look(core)
@@ -77,7 +77,7 @@ async def health_check(core: CoreOf, response: Response) -> HealthAnswer:
     )
 
 
-@router.get("/api/v1/status", tags=["Health"], dependencies=[READS], responses=answers(401, 403, 429))
+@router.get("/api/v1/status", tags=["Health"], dependencies=[READS], responses=answers(401, 403, 429, 503))
 async def get_service_status(core: CoreOf) -> ServiceStatus:
     """The service and the limits that it enforces. It is told whatever happens; counts that can't be read now are 0, and it says so."""
     policy = core.policy

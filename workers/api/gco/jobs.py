@@ -60,7 +60,7 @@ async def list_jobs(
     return JobsAnswer(**env(core), total=page.total, limit=limit, offset=offset, has_more=has_more, count=len(jobs), jobs=jobs)
 
 
-@router.delete("", responses=answers(401, 403, 422, 429, 502, 503))
+@router.delete("", responses=answers(401, 403, 413, 422, 429, 502, 503))
 async def bulk_delete_jobs(body: BulkDeleteRequest, core: CoreOf, caller: Submitter) -> BulkDeleteAnswer:
     """Delete the Jobs that fulfil all conditions, the oldest first, at most 1,000; jobs of the queue among them are cancelled.
 

@@ -81,7 +81,7 @@ async def submit_manifests(body: ManifestsRequest, core: CoreOf, caller: Submitt
     )
 
 
-@router.post("/validate", responses=answers(401, 403, 413, 422, 429))
+@router.post("/validate", responses=answers(401, 403, 413, 422, 429, 503))
 async def validate_manifests(body: ManifestsRequest, core: CoreOf, caller: Reader) -> ValidationAnswer:
     """Check manifests against the policy, each for itself. The cluster isn't asked; a dry run does that."""
     results = await asyncio.to_thread(validating.verdicts, core.policy, caller, body.manifests, body.namespace)

@@ -31,7 +31,7 @@ from workers.api.gco.translation import env
 router = APIRouter(prefix="/api/v1/policy", tags=["Health"], route_class=StrictRoute)
 
 
-@router.get("", response_model_exclude_unset=True, responses=answers(401, 403, 422, 429))
+@router.get("", response_model_exclude_unset=True, responses=answers(401, 403, 422, 429, 503))
 async def get_job_validation_policy(core: CoreOf, caller: Reader) -> PolicyAnswer:
     """The policy of the validator that judges every manifest here, and the quotas and limit ranges of the caller's namespaces."""
     namespaces = sorted(caller.within(core.policy.allowed_namespaces))

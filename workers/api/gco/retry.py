@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Response
 
+from shared.clusters import names
 from shared.clusters.deleting import read_job
 from shared.clusters.job_status import computed_status, finished
 from shared.clusters.observed import Document, observed
@@ -92,8 +93,12 @@ async def _head(core: Core, job: Document) -> Head | None:
 
 async def _make_anew(core: Core, caller: Caller, job: Document, new_name: str) -> list[str]:
     """Apply the Job under its new name; what went wrong, if anything. Raises InvalidError, ConflictError."""
-    namespace = job["metadata"]["namespace"]
-    outcome = await apply(core, caller, [manifest_of(job, new_name)], namespace=namespace, replace=False, pointer="")
+    metadata = job["metadata"]
+    annotations = {names.RETRY_OF: f"{metadata['name']} {metadata['uid']}"}
+    if template := (metadata.get("annotations") or {}).get(names.TEMPLATE):
+        annotations[names.TEMPLATE] = template
+    made = manifest_of(job, new_name)
+    outcome = await apply(core, caller, [made], namespace=metadata["namespace"], replace=False, annotations=annotations, pointer="")
     return outcome.errors
 
 

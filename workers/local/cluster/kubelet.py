@@ -95,10 +95,19 @@ class Kubelet:
     def _set_status(self, pod: Entry, status: Object) -> Entry:
         return self._store.replace(pod, {**pod.obj, "status": status})
 
-    def _say(self, pod: Entry, reason: str, message: str, *, container: str = "", warning: bool = False) -> None:
-        part = f"spec.containers{{{container}}}" if container else ""
+    def _say(self, pod: Entry, reason: str, message: str, *, container: str = "", group: str = "containers", warning: bool = False) -> None:
+        part = f"spec.{group}{{{container}}}" if container else ""
         host = pod.obj["spec"].get("nodeName") or ""
         self._world.events.record(pod, warning=warning, reason=reason, message=message, component=_COMPONENT, host=host, part=part)
+
+    def _say_pulled(self, pod: Entry, container: Object, *, group: str = "containers") -> None:
+        message = f'Container image "{container["image"]}" already present on machine'
+        self._say(pod, "Pulled", message, container=container["name"], group=group)
+
+    def _say_started(self, pod: Entry, container: Object, *, group: str = "containers") -> None:
+        name = container["name"]
+        self._say(pod, "Created", f"Created container: {name}", container=name, group=group)
+        self._say(pod, "Started", f"Started container {name}", container=name, group=group)
 
     def _job_of(self, pod: Entry) -> Object | None:
         reference = controller_of(pod.obj)
@@ -108,9 +117,11 @@ class Kubelet:
     def _create_containers(self, pod: Entry, _sandbox: _Sandbox) -> None:
         host = f"10.0.{sum(pod.obj['spec']['nodeName'].encode()) % 250}.1"
         pod = self._set_status(pod, pod_status.creating(pod.obj, host=host, now=self._world.timestamp))
+        for container in pod.obj["spec"].get("initContainers") or ():
+            self._say_pulled(pod, container, group="initContainers")
+            self._say_started(pod, container, group="initContainers")
         for container in pod.obj["spec"]["containers"]:
-            message = f'Container image "{container["image"]}" already present on machine'
-            self._say(pod, "Pulled", message, container=container["name"])
+            self._say_pulled(pod, container)
         self._later(pod.uid, self._world.pace.container_start, self._start)
 
     def _start(self, pod: Entry, sandbox: _Sandbox) -> None:
@@ -126,9 +137,7 @@ class Kubelet:
         status = pod_status.running(pod.obj, address=address, restarts=sandbox.restarts, now=self._world.timestamp)
         pod = self._set_status(pod, status)
         for container in pod.obj["spec"]["containers"]:
-            name = container["name"]
-            self._say(pod, "Created", f"Created container: {name}", container=name)
-            self._say(pod, "Started", f"Started container {name}", container=name)
+            self._say_started(pod, container)
         if plan.duration != math.inf:
             self._later(pod.uid, plan.duration, self._exit)
         if first:

@@ -1,0 +1,79 @@
+"""What consumers on AWS Lambda share: a container's one event loop, SQS records as messages, answers that name what is to come again.
+
+An event source mapping with `ReportBatchItemFailures` takes what isn't named in the answer as done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+
+from shared.logging import configure
+from shared.queues.queue import Message
+from shared.settings import Settings
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+Answer = dict[str, list[dict[str, str]]]
+
+
+class Container(Generic[T]):
+    """The event loop of a container and what lives in it, made at its first call and then kept."""
+
+    def __init__(self, start: Callable[[Settings, AsyncExitStack], Awaitable[T]], *, worker: str) -> None:
+        self._start = start
+        self._worker = worker
+        self._stack = AsyncExitStack()
+        self._made: tuple[asyncio.AbstractEventLoop, T] | None = None
+
+    def run(self, work: Callable[[T], Awaitable[R]]) -> R:
+        """Do something with what lives here."""
+        if self._made is None:
+            settings = Settings()
+            configure(settings.log_level, worker=self._worker)
+            loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(loop)
+
+            async def start() -> T:
+                return await self._start(settings, self._stack)
+
+            self._made = loop, loop.run_until_complete(start())
+        loop, living = self._made
+
+        async def working() -> R:
+            return await work(living)
+
+        return loop.run_until_complete(working())
+
+
+def messages_of(event: Mapping[str, Any]) -> list[Message]:
+    """The messages of a batch of SQS records."""
+    return [message_of_record(record) for record in event.get("Records", ())]
+
+
+def message_of_record(record: Mapping[str, Any]) -> Message:
+    """A message as Lambda hands it over."""
+    system = record.get("attributes", {})
+    sent = system.get("SentTimestamp")
+    return Message(
+        id=record["messageId"],
+        body=record["body"],
+        receipt=record.get("receiptHandle", ""),
+        receive_count=int(system.get("ApproximateReceiveCount", 1)),
+        sent_at=datetime.fromtimestamp(int(sent) / 1000, UTC) if sent else None,
+        attributes={name: value.get("stringValue", "") for name, value in record.get("messageAttributes", {}).items()},
+    )
+
+
+def failures(messages: Sequence[Message], outcomes: Sequence[T], *, left: T) -> Answer:
+    """The partial batch response: the messages that are to come again."""
+    return failed([message.id for message, outcome in zip(messages, outcomes, strict=True) if outcome == left])
+
+
+def failed(identifiers: Sequence[str]) -> Answer:
+    """The answer that names records which are to come again."""
+    return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in identifiers]}

@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 
@@ -71,8 +71,36 @@ class Settings(BaseSettings):
     webhook_local: bool = False
     """Webhooks may use http, any port and this machine's loopback interface: for the embedded fleet and for tests."""
 
+    webhook_disable_seconds: float = Field(default=86_400.0, gt=0)
+    """After so long without a delivery that was taken, and ten attempts at least, a webhook is disabled."""
+
     spot_prices_file: Path | None = None
     """Where EC2 can't be asked (an emulator): a JSON file with spot prices, `{region: {instance type: USD an hour}}`."""
+
+    metrics_seconds: float = Field(default=60.0, ge=5)
+    """How often the GPUs of a region are read. CloudWatch keeps values by the minute: oftener costs requests and shows little more."""
+
+    metrics_exporters: Annotated[tuple[str, ...], NoDecode] = (
+        "app.kubernetes.io/name in (dcgm-exporter,metrics-exporter,device-metrics-exporter)",
+        "app in (nvidia-dcgm-exporter,device-metrics-exporter,amdgpu-metrics-exporter)",
+    )
+    """Label selectors of the pods that tell of GPUs, separated by semicolons; one list of each a scrape."""
+
+    metrics_direct: bool = False
+    """Read exporters at their pods' addresses, where the worker runs in their network, instead of through the API server."""
+
+    metrics_project_labels: Annotated[tuple[str, ...], NoDecode] = ("airm.silogen.ai/project-id", "project-id", "project")
+    """The labels of a pod that say its project, separated by commas; the first that there is."""
+
+    metrics_per_device: bool = False
+    """Write every measure of every GPU to CloudWatch too, not only aggregates: `gpufleet metrics plan` says what that costs."""
+
+    metrics_namespace: str = Field(default="gpufleet", pattern=r"^[A-Za-z0-9._/#-]{1,255}$")
+    """The CloudWatch namespace that metrics are written to."""
+
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int = Field(default=9105, ge=0, le=65535)
+    """Where the metrics worker serves `/metrics`; port 0 takes any free one. It knows no callers, so mind who reaches another host."""
 
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"
 
@@ -91,6 +119,12 @@ class Settings(BaseSettings):
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
+    @field_validator("metrics_exporters", "metrics_project_labels", mode="before")
+    @classmethod
+    def _parts(cls, value: object, info: ValidationInfo) -> object:
+        separator = ";" if info.field_name == "metrics_exporters" else ","
+        return tuple(part.strip() for part in value.split(separator) if part.strip()) if isinstance(value, str) else value
+
     @property
     def lease(self) -> timedelta:
         """How long a claim lasts."""
@@ -108,8 +142,13 @@ class Settings(BaseSettings):
 
     @property
     def tasks_queue(self) -> str:
-        """Name of the queue of scheduled work: cost windows, scrapes."""
+        """Name of the queue of scheduled work of the costs: windows to report on."""
         return f"{self.queue_prefix}-tasks"
+
+    @property
+    def scrapes_queue(self) -> str:
+        """Name of the queue of scheduled scrapes. Its own: of two consumers of one queue each would take what is the other's."""
+        return f"{self.queue_prefix}-scrapes"
 
     def dispatch_queue(self, region: str) -> str:
         """Name of the queue of a region's doorbells."""
@@ -117,7 +156,8 @@ class Settings(BaseSettings):
 
     def queues(self) -> tuple[str, ...]:
         """Names of all queues that have a dead-letter queue beside them."""
-        return (self.submissions_queue, self.events_queue, self.tasks_queue, *(self.dispatch_queue(region) for region in self.regions))
+        common = (self.submissions_queue, self.events_queue, self.tasks_queue, self.scrapes_queue)
+        return (*common, *(self.dispatch_queue(region) for region in self.regions))
 
 
 def dead_letter_queue(queue: str) -> str:

@@ -108,8 +108,8 @@ class NodeUsage:
 
     @property
     def span(self) -> tuple[datetime, datetime | None]:
-        """From when to when. Where the end is before the start, clocks differed, and it was there for no time."""
-        return self.start, None if self.end is None else max(self.start, self.end)
+        """From when to when. One whose end isn't after its start was there for no time."""
+        return self.start, self.end
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,8 +137,8 @@ class PodUsage:
 
     @property
     def span(self) -> tuple[datetime, datetime | None]:
-        """From when to when. Where the end is before the start, clocks differed, and it was there for no time."""
-        return self.start, None if self.end is None else max(self.start, self.end)
+        """From when to when. One whose end isn't after its start was there for no time."""
+        return self.start, self.end
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -25,11 +25,13 @@ UNKNOWN: Final = "unknown"
 """The price source of what nobody knows a price for."""
 
 _MICROSECOND: Final = timedelta(microseconds=1)
+GIB: Final = Decimal(2**30)
+
 EXACT: Final = Context(prec=120, traps=[Inexact, InvalidOperation, DivisionByZero, Overflow])
 """Decimal arithmetic that rounds nothing: what would need more digits is an error. Costs have some 45 digits behind the point."""
 
+_DIVIDING: Final = Context(prec=60)
 _HOUR: Final = Decimal(3600)
-_GIB: Final = Decimal(2**30)
 _NANO: Final = Decimal("1e-9")
 
 
@@ -43,8 +45,15 @@ class CapacityType(StrEnum):
 
 def exact_sum(values: Iterable[Decimal]) -> Decimal:
     """A sum of which no digit is lost, as Python's own arithmetic would lose them behind the 28th."""
+    found = list(values)  # made by the caller's own arithmetic
     with localcontext(EXACT):
-        return sum(values, Decimal(0))
+        return sum(found, Decimal(0))
+
+
+def hours(unit_seconds: Decimal, *, units: Decimal = Decimal(1)) -> Decimal:
+    """What is counted in seconds of a unit, or of so many units at once, in hours; to 9 digits."""
+    with localcontext(_DIVIDING):
+        return (unit_seconds / units / _HOUR).quantize(_NANO)
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -200,17 +209,17 @@ class CostRow:
     @property
     def cpu_core_hours(self) -> Decimal:
         """Hours of a core, to 9 digits."""
-        return (self.cpu_core_seconds / _HOUR).quantize(_NANO)
+        return hours(self.cpu_core_seconds)
 
     @property
     def ram_gib_hours(self) -> Decimal:
         """Hours of a GiB, to 9 digits."""
-        return (self.ram_byte_seconds / _GIB / _HOUR).quantize(_NANO)
+        return hours(self.ram_byte_seconds, units=GIB)
 
     @property
     def gpu_hours(self) -> Decimal:
         """Hours of a GPU, to 9 digits."""
-        return (self.gpu_seconds / _HOUR).quantize(_NANO)
+        return hours(self.gpu_seconds)
 
     def with_costs(self, *, cpu: Decimal, ram: Decimal, gpu: Decimal) -> CostRow:
         """The same with other costs."""

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, Context, Decimal
 from typing import Final
 
-from shared.costs.model import NodeUsage
+from shared.costs.model import GIB, NodeUsage
 
 _DIVIDING: Final = Context(prec=120, rounding=ROUND_DOWN)
 _QUANTUM: Final = Decimal("1e-30")
 """USD a second, and USD a second of a byte, are rounded once to so many digits; all that follows is exact. Of a node of 2 TiB, a week of
 that is less than 1e-11 USD."""
-_GIB: Final = Decimal(2**30)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,7 +51,7 @@ def per_second(usd_per_hour: Decimal) -> Decimal:
 def split(usd_per_second: Decimal, node: NodeUsage, weights: Weights) -> Split:
     """The price of a node's parts. One without GPUs has none that cost; of one that tells nothing of itself, cores take all."""
     cpu = weights.core_hour * node.cores
-    ram = _DIVIDING.multiply(weights.gib_hour, _DIVIDING.divide(Decimal(node.memory_bytes), _GIB))
+    ram = _DIVIDING.multiply(weights.gib_hour, _DIVIDING.divide(Decimal(node.memory_bytes), GIB))
     gpu = weights.gpu_hour * node.gpus
     together = _DIVIDING.add(_DIVIDING.add(cpu, ram), gpu)
     if not together:

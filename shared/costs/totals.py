@@ -9,7 +9,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
-from shared.costs.model import UNALLOCATED, CostRow, RowKind, exact_sum
+from shared.costs.model import GIB, UNALLOCATED, CostRow, RowKind, exact_sum, hours
 from shared.errors import InvalidError, Problem
 
 
@@ -88,13 +88,13 @@ def _total(key: str, idle: bool, rows: list[CostRow]) -> Total:
     return Total(
         key=key,
         idle=idle,
-        cpu_core_hours=exact_sum(row.cpu_core_hours for row in rows),
-        ram_gib_hours=exact_sum(row.ram_gib_hours for row in rows),
-        gpu_hours=exact_sum(row.gpu_hours for row in rows),
+        cpu_core_hours=hours(exact_sum(row.cpu_core_seconds for row in rows)),
+        ram_gib_hours=hours(exact_sum(row.ram_byte_seconds for row in rows), units=GIB),
+        gpu_hours=hours(exact_sum(row.gpu_seconds for row in rows)),
         cpu_cost=exact_sum(row.cpu_cost for row in rows),
         ram_cost=exact_sum(row.ram_cost for row in rows),
         gpu_cost=exact_sum(row.gpu_cost for row in rows),
         total_cost=exact_sum(row.total_cost for row in rows),
-        unpriced_core_hours=exact_sum(row.cpu_core_hours for row in unpriced),
-        unpriced_gpu_hours=exact_sum(row.gpu_hours for row in unpriced),
+        unpriced_core_hours=hours(exact_sum(row.cpu_core_seconds for row in unpriced)),
+        unpriced_gpu_hours=hours(exact_sum(row.gpu_seconds for row in unpriced)),
     )

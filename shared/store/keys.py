@@ -121,6 +121,11 @@ def webhook(webhook_id: str) -> dict[str, str]:
     return {"pk": f"WEBHOOK#{webhook_id}", "sk": "WEBHOOK"}
 
 
+def webhook_health(webhook_id: str) -> dict[str, str]:
+    """Key of how a webhook's endpoint fares."""
+    return {"pk": f"WEBHOOK#{webhook_id}", "sk": "HEALTH"}
+
+
 def webhooks_of(namespace: str | None) -> str:
     """Partition of the webhooks of one namespace, or of those that concern all: whoever has an event to tell reads it whole."""
     return f"WEBHOOKS#{namespace or '*'}"

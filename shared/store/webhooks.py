@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from shared.errors import ConflictError, NotFoundError
@@ -76,6 +77,45 @@ class Webhooks:
             raise NotFoundError("Webhook", webhook_id)
         return Entry(id=webhook_id, namespace=item.get("namespace"), order=item["order"], signed=item["signed"], deleted=item["deleted"])
 
+    async def get(self, entry: Entry) -> Webhook:
+        """The webhook that stands there. Raises NotFoundError."""
+        item = await self._table.get(_key(entry.namespace, entry.order)) if not entry.deleted else None
+        if item is None:
+            raise NotFoundError("Webhook", entry.id)
+        return _webhook(item)
+
+    async def rotate(self, webhook: Webhook, *, now: datetime) -> Webhook:
+        """Note that a webhook has a new secret, its first one perhaps.
+
+        Raises ConflictError where another did so since it was read, NotFoundError.
+        """
+        rotated = webhook.model_copy(update={"rotated_at": now, "signed": True})
+        unchanged = "attribute_not_exists(rotated_at)" if webhook.rotated_at is None else "rotated_at = :read"
+        values: items.Item = {":now": items.to_item(rotated)["rotated_at"], ":yes": True}
+        if webhook.rotated_at is not None:
+            values[":read"] = items.to_item(webhook)["rotated_at"]
+        record = {
+            "Key": items.to_wire(place(webhook)),
+            "UpdateExpression": "SET rotated_at = :now, signed = :yes",
+            "ConditionExpression": f"attribute_exists(pk) AND {unchanged}",
+            "ExpressionAttributeValues": items.to_wire(values),
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        entry = {
+            "Key": items.to_wire(keys.webhook(webhook.id)),
+            "UpdateExpression": "SET signed = :yes",
+            "ConditionExpression": "deleted = :no",
+            "ExpressionAttributeValues": items.to_wire({":yes": True, ":no": False}),
+        }
+        actions = [{"Update": {"TableName": self._table.name} | update} for update in (record, entry)]
+        try:
+            await self._table.transact(lambda _: actions)
+        except ConditionFailedError as refused:
+            if refused.items[0] is None or refused.failed[1]:
+                raise NotFoundError("Webhook", webhook.id) from refused
+            raise ConflictError(f"The secret of webhook '{webhook.id}' is being replaced by somebody else; look at it again") from refused
+        return rotated
+
     async def remove(self, entry: Entry) -> None:
         """Take a webhook out of every list; where it has a secret, its entry is kept. Nothing happens where it is out already."""
         key = items.to_wire(keys.webhook(entry.id))
@@ -91,6 +131,7 @@ class Webhooks:
         actions = [
             {"Update" if entry.signed else "Delete": standing},
             {"Delete": {"TableName": self._table.name, "Key": items.to_wire(_key(entry.namespace, entry.order))}},
+            {"Delete": {"TableName": self._table.name, "Key": items.to_wire(keys.webhook_health(entry.id))}},
             totals.move(self._table.name, _count(entry.namespace), -1),
             totals.move(self._table.name, keys.total(totals.WEBHOOKS), -1),
         ]
@@ -161,6 +202,11 @@ class Webhooks:
         return {
             "Put": {"TableName": self._table.name, "Item": items.to_wire(item), "ConditionExpression": "attribute_not_exists(pk)"},
         }
+
+
+def place(webhook: Webhook) -> items.Item:
+    """The key of a webhook's record."""
+    return _key(webhook.namespace, keys.by_time(webhook.created_at, webhook.id))
 
 
 def _key(namespace: str | None, order: str) -> items.Item:

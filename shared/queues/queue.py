@@ -67,6 +67,16 @@ class Queue:
         answer = await self._call("send_message", **request)
         return str(answer["MessageId"])
 
+    async def send_all(self, bodies: Sequence[str], *, group: str | None = None) -> None:
+        """Send many messages of one group, ten a request. Where this raises, some of them may have been sent."""
+        extra = {"MessageGroupId": group} if group is not None else {}
+        for start in range(0, len(bodies), BATCH):
+            entries = [{"Id": str(number), "MessageBody": body} | extra for number, body in enumerate(bodies[start : start + BATCH])]
+            answer = await self._call("send_message_batch", Entries=entries)
+            refused = answer.get("Failed") or []
+            if refused:
+                raise UnavailableError(f"SQS send_message_batch: {len(refused)} of {len(entries)} not sent: {refused[0].get('Message')}")
+
     async def receive(self, limit: int = BATCH, *, wait_seconds: int = LONG_POLL_SECONDS, visibility: int | None = None) -> list[Message]:
         """Up to 10 messages, waiting for the first."""
         request: dict[str, Any] = {

@@ -1,7 +1,8 @@
 """What a webhook is told of an event: GCO's document (its webhook_dispatcher), and beside it what GCO doesn't know.
 
 It is made from the event, from the execution that the event is about, and from what never changes in a job; so it is the same whenever
-it is made, and a delivery that comes late tells of its own event and not of what came after.
+it is made, and a delivery that comes late tells of its own event and not of what came after. Counts of pods are those of the cluster at
+that moment; they are 0 where the event is not the cluster's (queued, cancelled, a limit that was overstepped).
 """
 
 from __future__ import annotations
@@ -10,8 +11,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from shared.jobs.model import Event, EventType, Execution, Head
-from shared.jobs.states import State
+from shared.jobs.model import Event, EventType, Execution, Head, PodCounts
 from shared.webhooks.deliveries import message_id
 from shared.webhooks.events import LAST, TOLD
 from shared.webhooks.ports import Message
@@ -58,9 +58,7 @@ def _job(head: Head, event: Event, execution: Execution | None) -> dict[str, Any
         "status": event.state.value,
         "start_time": _time(started),
         "completion_time": _time(finished) if ended else None,
-        "active": int(event.state is State.RUNNING),
-        "succeeded": int(event.state is State.SUCCEEDED),
-        "failed": int(event.state is State.FAILED),
+        **(event.pods or PodCounts()).model_dump(),
     }
 
 

@@ -15,8 +15,8 @@ from fastapi import FastAPI
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from workers.about import release
 from workers.api import documentation, errors
-from workers.api.about import release
 from workers.api.core import Core
 from workers.api.heads import Heads
 from workers.api.identity import Identity, authentication

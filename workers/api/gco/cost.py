@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 
 from shared.costs.reports import CostReports
 from shared.errors import NotHereError
-from workers.api.about import SERVICE
+from workers.about import SERVICE
 from workers.api.bodies import StrictRoute
 from workers.api.core import Core
 from workers.api.dependencies import ADMINISTERS, READS, CoreOf

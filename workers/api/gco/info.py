@@ -10,7 +10,7 @@ from fastapi import APIRouter, HTTPException, Response
 
 from shared.errors import FleetError
 from shared.store.totals import TEMPLATES, WEBHOOKS
-from workers.api.about import SERVICE, cluster_id, release
+from workers.about import SERVICE, cluster_id, release
 from workers.api.core import Core
 from workers.api.dependencies import READS, CoreOf
 from workers.api.errors import answers

@@ -11,7 +11,7 @@ from shared.clusters.enforcement import Enforcement, read_enforcement
 from shared.clusters.quantities import format_bytes, format_quantity
 from shared.errors import NotHereError, UnavailableError
 from shared.policy import Policy
-from workers.api.about import SERVICE
+from workers.about import SERVICE
 from workers.api.bodies import StrictRoute
 from workers.api.core import Core
 from workers.api.dependencies import CoreOf, Reader

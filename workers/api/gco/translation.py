@@ -11,7 +11,7 @@ from shared.identity.callers import Caller
 from shared.jobs.model import Event, EventType, Head
 from shared.jobs.states import State
 from shared.store.listing import Filters
-from workers.api.about import cluster_id
+from workers.about import cluster_id
 from workers.api.core import Core
 from workers.api.gco.schemas import QueuedJob, StatusEntry
 

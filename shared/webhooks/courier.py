@@ -1,0 +1,243 @@
+"""Sends deliveries: one attempt, its outcome written, and then whatever waited for it.
+
+Who has a delivery has a lease on it, which is its due mark. So a worker that dies at any point here leaves a delivery that comes due, and
+is sent again under the same id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+import structlog
+
+from shared.clock import Clock
+from shared.errors import FleetError, UnavailableError
+from shared.ids import Ids
+from shared.jobs.change import Moment
+from shared.store.deliveries import Deliveries, DeliveryChangedError, Story, key_of
+from shared.webhooks import deliveries as changes
+from shared.webhooks import payloads
+from shared.webhooks.deliveries import Delivery, DeliveryState
+from shared.webhooks.events import LAST
+from shared.webhooks.lanes import Lanes
+from shared.webhooks.model import Webhook
+from shared.webhooks.ports import Answer, Health, Message, Sender
+
+log = structlog.get_logger()
+
+ATTEMPT: Final = timedelta(seconds=30)
+"""What of a lease must be left when an attempt begins: one takes 20 s at most, and what came of it must be written."""
+NO_ROOM: Final = timedelta(seconds=5)
+"""Within what time a delivery that found its lane full is looked at again."""
+AFTER_EARLIER: Final = timedelta(seconds=30)
+"""How long after the next attempt of an earlier event the one that it holds up is looked at, should nobody have let it go."""
+LONGEST_PAUSE: Final = timedelta(hours=1)
+"""After so long a delivery to an endpoint that is being spared is looked at, since the endpoint may have been disabled."""
+_WRITES: Final = 5
+
+Build = Callable[[Delivery, Moment], Delivery]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parcel:
+    """A delivery that this worker holds the lease of, and all that is needed to send it."""
+
+    delivery: Delivery
+    webhook: Webhook
+    message: Message
+
+
+class Courier:
+    """Sends what this process holds; one per process, since it bounds what is sent at a time."""
+
+    def __init__(
+        self,
+        *,
+        deliveries: Deliveries,
+        sender: Sender,
+        health: Health,
+        clock: Clock,
+        ids: Ids,
+        chance: random.Random,
+        cluster: Callable[[str], str],
+        lanes: Lanes | None = None,
+    ) -> None:
+        self._deliveries = deliveries
+        self._sender = sender
+        self._health = health
+        self._clock = clock
+        self._ids = ids
+        self._chance = chance
+        self._cluster = cluster
+        self.lanes = lanes or Lanes()
+        self._parcels: dict[object, Parcel] = {}
+        self._spared: dict[str, datetime] = {}
+
+    def moment(self) -> Moment:
+        """This moment, with a fresh nonce."""
+        return Moment(now=self._clock.now(), stamp=self._ids.nonce(), jitter=self._chance.random())
+
+    def spread(self, window: timedelta) -> timedelta:
+        """A random part of a window, so that what waits together doesn't come together."""
+        return window * self._chance.random()
+
+    def spared(self, webhook_id: str) -> datetime | None:
+        """When a delivery to an endpoint may be tried that is being spared, as far as this process has been told; None: at once.
+
+        It is spread over as long again as the endpoint is spared: when that is over, one attempt shows how it fares, and not all of them.
+        """
+        until = self._spared.get(webhook_id)
+        if until is None:
+            return None
+        now = self._clock.now()
+        if until <= now:
+            del self._spared[webhook_id]
+            return None
+        return min(until + self.spread(until - now), now + LONGEST_PAUSE)
+
+    def message(self, story: Story, number: int) -> Message:
+        """The message of an event of a story."""
+        event = story.events[number]
+        return payloads.message(story.head, event, story.executions.get(event.execution), cluster=self._cluster(story.head.region))
+
+    async def take(self, delivery: Delivery, webhook: Webhook, story: Story) -> None:
+        """Send a delivery whose lease is ours when its turn comes; where its lane is full it goes back to wait in the table."""
+        parcel = Parcel(delivery=delivery, webhook=webhook, message=self.message(story, delivery.number))
+        key = key_of(delivery)
+        if self.lanes.offer(webhook.id, key, partial(self._deliver, parcel)):
+            self._parcels[key] = parcel
+        else:
+            await self._put_back(parcel, self._clock.now() + self.spread(NO_ROOM))
+
+    async def release(self, webhook: Webhook, job_id: str) -> None:
+        """Let the earliest event of a job go that was held up, if nothing before it is still on its way."""
+        story = await self._deliveries.story(job_id)
+        if story is None:
+            return
+        for delivery in story.to(webhook.id):
+            if delivery.state.final:
+                continue
+            if delivery.state is DeliveryState.HELD:
+                await self.resume(delivery, webhook, story)
+            return
+
+    async def resume(self, delivery: Delivery, webhook: Webhook, story: Story) -> None:
+        """Take on a delivery that is due, or was held up and is not any more. Somebody else may be faster: then it is his."""
+        moment = self.moment()
+        if webhook.disabled_at is not None:
+            await self.give_up(delivery, changes.disabled(webhook))
+            await self._release_next(delivery, webhook)
+            return
+        try:
+            leased = await self._deliveries.write(delivery, changes.leased(delivery, moment))
+        except DeliveryChangedError:
+            return
+        await self.take(leased, webhook, story)
+
+    async def give_up(self, delivery: Delivery, reason: str) -> None:
+        """End a delivery that can't be sent, unless somebody else has changed it."""
+        try:
+            await self._deliveries.write(delivery, changes.given_up(delivery, reason, self.moment()))
+        except DeliveryChangedError:
+            return
+
+    async def give_back(self, *, grace_seconds: float) -> None:
+        """Finish what is being sent, for a while, and give back what waits. What isn't given back comes due when its lease ends."""
+        await self.lanes.settle(grace_seconds=grace_seconds)
+        now = self._clock.now()
+        await asyncio.gather(*(self._put_back(parcel, now) for parcel in list(self._parcels.values())))
+
+    async def close(self, *, grace_seconds: float) -> None:
+        """Give back what waits, and send nothing any more."""
+        await self.lanes.close(grace_seconds=grace_seconds)
+        await self.give_back(grace_seconds=0)
+
+    async def _deliver(self, parcel: Parcel) -> None:
+        """One attempt. Never raises: what fails here is found again when the lease ends."""
+        webhook, delivery = parcel.webhook, parcel.delivery
+        about = {"webhook": webhook.id, "message": delivery.message_id}
+        try:
+            await self._attempt(parcel)
+        except DeliveryChangedError:
+            log.info("delivery is somebody else's by now", **about)
+        except FleetError as error:
+            log.warning("outcome of a delivery not written; it is sent again", error=str(error), **about)
+        except Exception:
+            log.exception("delivery not sent", **about)
+        self._parcels.pop(key_of(delivery), None)
+
+    async def _attempt(self, parcel: Parcel) -> None:
+        webhook, delivery = parcel.webhook, parcel.delivery
+        paused = await self._health.paused_until(webhook)
+        if paused is not None:
+            self._spared[webhook.id] = paused
+            await self._put_back(parcel, self.spared(webhook.id) or self._clock.now())
+            return
+        self._spared.pop(webhook.id, None)
+        moment = self.moment()
+        if delivery.next_at is None or delivery.next_at - moment.now < ATTEMPT:
+            delivery = await self._deliveries.write(delivery, changes.leased(delivery, moment))
+        answer = await self._sender.send(webhook, parcel.message)
+        try:
+            after = await self._write(delivery, answer)
+        finally:
+            await self._health.answered(webhook, answer)
+        log.info(
+            "delivery attempted",
+            webhook=webhook.id,
+            message=after.message_id,
+            event=after.type,
+            state=after.state,
+            status=answer.status,
+            failure=answer.failure,
+            milliseconds=answer.latency,
+            attempts=after.attempts,
+        )
+        if after.state.final:
+            await self._release_next(after, webhook)
+
+    async def _write(self, delivery: Delivery, answer: Answer) -> Delivery:
+        """Write what came of an attempt. Where the lease had ended and another has the delivery now, only a success is worth telling."""
+        for _ in range(_WRITES):
+            try:
+                return await self._deliveries.write(delivery, changes.attempted(delivery, answer, self.moment()))
+            except DeliveryChangedError as changed:
+                current = changed.current
+                delivered = answer.status is not None and 200 <= answer.status < 300
+                if current is None or current.state.final or not delivered:
+                    raise
+                delivery = current
+        raise UnavailableError(f"delivery of {delivery.message_id} changed {_WRITES} times while its outcome was to be written")
+
+    async def _release_next(self, delivery: Delivery, webhook: Webhook) -> None:
+        """Nothing follows the end of a job; so the last event, which most webhooks are about, costs no further read."""
+        if delivery.type not in LAST:
+            await self.release(webhook, delivery.job_id)
+
+    async def _put_back(self, parcel: Parcel, until: datetime) -> None:
+        """It waits in the table; what isn't written comes due when the lease ends."""
+        delivery = parcel.delivery
+        self._parcels.pop(key_of(delivery), None)
+        try:
+            if not await self.put_off(delivery, until):
+                await self._release_next(delivery, parcel.webhook)
+        except UnavailableError as error:
+            log.warning("delivery not given back", message=delivery.message_id, error=str(error))
+
+    async def put_off(self, delivery: Delivery, until: datetime) -> bool:
+        """Let a delivery wait without an attempt; False where its time is over, and it is given up."""
+        moment = self.moment()
+        if moment.now >= delivery.deadline:
+            await self.give_up(delivery, "its endpoint was not to be tried until its time was over")
+            return False
+        try:
+            await self._deliveries.write(delivery, changes.waiting(delivery, min(until, delivery.deadline), moment))
+        except DeliveryChangedError as changed:
+            log.info("delivery is somebody else's by now", message=delivery.message_id, state=changed.current and changed.current.state)
+        return True

@@ -1,0 +1,96 @@
+"""From an event to its deliveries: one record for each webhook that was there when it happened, and subscribes to it.
+
+Whoever hears of one event of a job reads them all, and makes what is missing of the earlier ones too: messages may be late, lost or out of
+order, records never are. An event stands behind the earlier ones of its job that are still on their way to the same endpoint.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from shared.jobs.model import Event
+from shared.store.deliveries import Deliveries, DeliveryKey, Story
+from shared.store.webhooks import Webhooks
+from shared.webhooks import deliveries as changes
+from shared.webhooks.courier import AFTER_EARLIER, NO_ROOM, Courier
+from shared.webhooks.deliveries import Delivery, DeliveryState
+from shared.webhooks.events import TOLD
+from shared.webhooks.model import Webhook, WebhookEvent
+
+MENDED: Final = timedelta(hours=24)
+"""How old events may be of which deliveries are made that nobody asked for: as old as what is in the table's stream."""
+
+
+class Fanout:
+    """Makes deliveries of events and hands them to the courier."""
+
+    def __init__(self, *, deliveries: Deliveries, webhooks: Webhooks, courier: Courier) -> None:
+        self._deliveries = deliveries
+        self._webhooks = webhooks
+        self._courier = courier
+
+    async def tell(self, job_id: str, numbers: Collection[int]) -> bool:
+        """Make the deliveries of some events of a job; False where there are no such events. Raises UnavailableError.
+
+        When it returns, every delivery stands in the table; sending them is another matter.
+        """
+        story = await self._deliveries.story(job_id)
+        if story is None or not story.events.keys() >= set(numbers):
+            return False
+        webhooks = await self._webhooks.concerned(story.head.namespace)
+        await asyncio.gather(*(self._tell(webhook, story, numbers) for webhook in webhooks))
+        return True
+
+    async def _tell(self, webhook: Webhook, story: Story, numbers: Collection[int]) -> None:
+        now = self._courier.moment().now
+        earlier: Delivery | None = None
+        behind = False
+        for event, kind in _told(story, webhook):
+            delivery = story.deliveries.get(DeliveryKey(webhook.id, event.job_id, event.number))
+            if delivery is None and (event.number in numbers or now - event.at < MENDED):
+                delivery = await self._make(webhook, story, event, kind, earlier)
+                behind = behind or delivery.state is DeliveryState.HELD
+            if delivery is not None and not delivery.state.final and earlier is None:
+                earlier = delivery
+        if behind:
+            # The one before may have come to its end just before this one stood, and let nothing go.
+            await self._courier.release(webhook, story.head.id)
+
+    async def _make(self, webhook: Webhook, story: Story, event: Event, kind: WebhookEvent, earlier: Delivery | None) -> Delivery:
+        """The delivery that then stands: ours, or that of somebody who was faster."""
+        moment = self._courier.moment()
+        delivery = changes.made(event, kind, webhook, story.head.namespace, moment)
+        if delivery.state.final:
+            return await self._deliveries.create(delivery)
+        later = self._later(webhook, moment.now)
+        if earlier is not None:
+            delivery = changes.held(delivery, _look(moment.now, earlier), moment)
+        elif later is not None:
+            delivery = changes.waiting(delivery, later, moment)
+        standing = await self._deliveries.create(delivery)
+        if standing.stamp == delivery.stamp and earlier is None and later is None:
+            await self._courier.take(standing, webhook, story)
+        return standing
+
+    def _later(self, webhook: Webhook, now: datetime) -> datetime | None:
+        """When a delivery is to be tried that this process can't send at once."""
+        if not self._courier.lanes.room(webhook.id):
+            return now + self._courier.spread(NO_ROOM)
+        return self._courier.spared(webhook.id)
+
+
+def _told(story: Story, webhook: Webhook) -> Iterator[tuple[Event, WebhookEvent]]:
+    """The events of a job that a webhook is told of, in order: those that happened while it was registered."""
+    for number in sorted(story.events):
+        event = story.events[number]
+        kind = TOLD.get(event.type)
+        if kind is not None and kind in webhook.events and event.at >= webhook.created_at:
+            yield event, kind
+
+
+def _look(now: datetime, earlier: Delivery) -> datetime:
+    """When an event that is held up is looked at, should nobody let it go."""
+    return max(now, earlier.next_at or now) + AFTER_EARLIER

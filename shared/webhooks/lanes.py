@@ -1,0 +1,118 @@
+"""A lane for each endpoint, so that one that hangs delays no other: a few attempts at a time in each, and a bounded number in all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+log = structlog.get_logger()
+
+EACH: Final = 8
+"""Attempts at a time to one endpoint."""
+TOTAL: Final = 256
+"""Attempts at a time in all."""
+WAITING: Final = 1000
+"""What may wait in one lane. What finds no room there waits in the table."""
+
+Work = Callable[[], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class _Lane:
+    waiting: deque[tuple[Hashable, Work]] = field(default_factory=deque)
+    running: int = 0
+
+
+class Lanes:
+    """Runs work lane by lane, in turn. Work must not raise; what it raises all the same is logged."""
+
+    def __init__(self, *, each: int = EACH, total: int = TOTAL, waiting: int = WAITING) -> None:
+        self._each = each
+        self._total = total
+        self._waiting = waiting
+        self._lanes: dict[str, _Lane] = {}
+        self._turns: dict[str, None] = {}
+        """Lanes that may start something, in the order of their turns."""
+        self._keys: set[Hashable] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    def room(self, name: str) -> bool:
+        """Whether the lane takes more."""
+        lane = self._lanes.get(name)
+        return not self._closed and (lane is None or len(lane.waiting) < self._waiting)
+
+    def holds(self, key: Hashable) -> bool:
+        """Whether work under this key waits or runs."""
+        return key in self._keys
+
+    def offer(self, name: str, key: Hashable, work: Work) -> bool:
+        """Put work into a lane; False where there is no room, or where work under the same key is there already."""
+        if not self.room(name) or key in self._keys:
+            return False
+        self._keys.add(key)
+        self._lanes.setdefault(name, _Lane()).waiting.append((key, work))
+        self._turns.setdefault(name)
+        self._start()
+        return True
+
+    async def idle(self) -> None:
+        """Until nothing waits or runs."""
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
+
+    async def settle(self, *, grace_seconds: float) -> None:
+        """Drop what waits, and finish what runs, for a while; then let go of it too."""
+        for name, lane in list(self._lanes.items()):
+            self._keys.difference_update(key for key, _ in lane.waiting)
+            lane.waiting.clear()
+            self._next_turn(name, lane)
+        self._turns.clear()
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=grace_seconds)
+        left = set(self._tasks)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    async def close(self, *, grace_seconds: float) -> None:
+        """Settle, and take nothing any more."""
+        self._closed = True
+        await self.settle(grace_seconds=grace_seconds)
+
+    def _start(self) -> None:
+        while self._turns and len(self._tasks) < self._total and not self._closed:
+            name = next(iter(self._turns))
+            del self._turns[name]
+            lane = self._lanes[name]
+            key, work = lane.waiting.popleft()
+            lane.running += 1
+            self._next_turn(name, lane)
+            task = asyncio.create_task(self._run(name, lane, key, work))
+            self._tasks.add(task)
+            task.add_done_callback(self._done)
+
+    def _next_turn(self, name: str, lane: _Lane) -> None:
+        if lane.waiting and lane.running < self._each:
+            self._turns.setdefault(name)
+        elif not lane.waiting and not lane.running:
+            self._lanes.pop(name, None)
+
+    async def _run(self, name: str, lane: _Lane, key: Hashable, work: Work) -> None:
+        try:
+            await work()
+        except Exception as error:
+            log.error("work of a lane failed", lane=name, exc_info=error)
+        finally:
+            lane.running -= 1
+            self._keys.discard(key)
+            self._next_turn(name, lane)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._start()

@@ -1,0 +1,133 @@
+"""Whatever delivery is overdue: retries whose time has come, what a worker that died had taken on, what somebody wants sent again."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from shared.clock import Clock
+from shared.errors import UnavailableError
+from shared.store.deliveries import Deliveries, DeliveryChangedError, Mark, Story
+from shared.store.webhooks import Webhooks
+from shared.webhooks import deliveries as changes
+from shared.webhooks.courier import AFTER_EARLIER, Courier
+from shared.webhooks.deliveries import Delivery, DeliveryState
+from shared.webhooks.model import Webhook
+
+log = structlog.get_logger()
+
+PAGE: Final = 500
+"""Marks that are read at a time."""
+PAGES: Final = 20
+"""Pages of a sweep at most: so far behind the marks of endpoints that take no more, those of others are still found."""
+AT_ONCE: Final = 200
+"""Deliveries that a sweep takes on."""
+SPARED: Final = 20
+"""Deliveries to an endpoint that is being spared, which a sweep puts off at most; to move all of them would be a write for each."""
+
+
+class DeliverySweeper:
+    """Takes on what is due. Any number may run: each delivery is taken by one conditional write."""
+
+    def __init__(
+        self,
+        *,
+        deliveries: Deliveries,
+        webhooks: Webhooks,
+        courier: Courier,
+        clock: Clock,
+        chance: random.Random,
+    ) -> None:
+        self._deliveries = deliveries
+        self._webhooks = webhooks
+        self._courier = courier
+        self._clock = clock
+        self._chance = chance
+
+    async def sweep(self) -> datetime | None:
+        """Take on what is due and there is room for; returns when the next mark is due (now, where more is), None where there is none.
+
+        Raises UnavailableError where the marks can't be read. One delivery that can't be seen to doesn't hold up the others.
+        """
+        chosen, following = await self._due()
+        webhooks = await self._webhooks.many({mark.key.webhook_id for mark in chosen})
+        by_job: defaultdict[str, list[Mark]] = defaultdict(list)
+        for mark in self._let_through(chosen):
+            by_job[mark.key.job_id].append(mark)
+        await asyncio.gather(*(self._see_to_job(job_id, marks, webhooks) for job_id, marks in by_job.items()))
+        return following
+
+    async def _due(self) -> tuple[list[Mark], datetime | None]:
+        """Marks whose time has come and whose lane has room, in random order so that two sweepers seldom meet; and the time of the next."""
+        now = self._clock.now()
+        lanes = self._courier.lanes
+        chosen: list[Mark] = []
+        last: Mark | None = None
+        for _ in range(PAGES):
+            marks = await self._deliveries.due(limit=PAGE, after=last)
+            for mark in marks:
+                if mark.at > now:
+                    self._chance.shuffle(chosen)
+                    return chosen, mark.at
+                if len(chosen) < AT_ONCE and lanes.room(mark.key.webhook_id) and not lanes.holds(mark.key):
+                    chosen.append(mark)
+            if len(marks) < PAGE:
+                self._chance.shuffle(chosen)
+                return chosen, None
+            last = marks[-1]
+            if len(chosen) >= AT_ONCE:
+                break
+        self._chance.shuffle(chosen)
+        return chosen, now
+
+    def _let_through(self, marks: Sequence[Mark]) -> list[Mark]:
+        """Of endpoints that are being spared only so many: those are put off, so that the others are found behind them."""
+        let: list[Mark] = []
+        counts: Counter[str] = Counter()
+        for mark in marks:
+            counts[mark.key.webhook_id] += 1
+            if counts[mark.key.webhook_id] <= SPARED or self._courier.spared(mark.key.webhook_id) is None:
+                let.append(mark)
+        return let
+
+    async def _see_to_job(self, job_id: str, marks: Sequence[Mark], webhooks: dict[str, Webhook]) -> None:
+        try:
+            story = await self._deliveries.story(job_id)
+            for mark in marks:
+                delivery = story.deliveries.get(mark.key) if story is not None else None
+                if story is not None and delivery is not None and not self._courier.lanes.holds(mark.key):
+                    await self._see_to(delivery, webhooks.get(delivery.webhook_id), story)
+        except UnavailableError as error:
+            log.warning("due deliveries not seen to", job=job_id, error=str(error))
+
+    async def _see_to(self, delivery: Delivery, webhook: Webhook | None, story: Story) -> None:
+        """What stands in the table decides, not the mark: an index is a little behind."""
+        now = self._clock.now()
+        if delivery.next_at is None or delivery.next_at > now:
+            return
+        if webhook is None:
+            await self._courier.give_up(delivery, "the webhook was deleted")
+            return
+        if delivery.state is DeliveryState.HELD:
+            earlier = next((one for one in story.to(webhook.id) if not one.state.final), delivery)
+            if earlier.number != delivery.number:
+                until = max(now, earlier.next_at or now) + AFTER_EARLIER
+                await self._hold(delivery, until)
+                return
+        spared = self._courier.spared(webhook.id)
+        if spared is not None and webhook.disabled_at is None:
+            await self._courier.put_off(delivery, spared)
+            return
+        await self._courier.resume(delivery, webhook, story)
+
+    async def _hold(self, delivery: Delivery, until: datetime) -> None:
+        try:
+            await self._deliveries.write(delivery, changes.held(delivery, until, self._courier.moment()))
+        except DeliveryChangedError:
+            return

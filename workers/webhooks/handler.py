@@ -1,0 +1,101 @@
+"""The webhook worker on AWS Lambda: three functions over the same parts as the loop.
+
+| handler | event source |
+|---|---|
+| `relay_handler` | the table's stream, filtered to inserted `EVENT#` items, with `ReportBatchItemFailures` |
+| `handler` | the queue `events`, with `ReportBatchItemFailures` |
+| `sweep_handler` | a schedule of a minute: retries fall on whole minutes at the latest |
+
+Deliveries are sent within the invocation that made them, for as long as it may take; what isn't sent by then is given back, and swept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack, suppress
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import structlog
+
+from shared.aws import connect
+from shared.errors import FleetError
+from shared.settings import Settings
+from shared.store.streams import told
+from workers.lambdas import Answer, Container, failed, failures, messages_of
+from workers.webhooks.build import SERVICES, Parts, build
+from workers.webhooks.events import Outcome
+
+log = structlog.get_logger()
+
+MARGIN_SECONDS: Final = 12.0
+"""What is left of an invocation when nothing more is begun: an attempt takes 10 s."""
+SECONDS: Final = 40.0
+"""How long an invocation works where nobody says how long it may."""
+
+
+async def _start(settings: Settings, stack: AsyncExitStack) -> Parts:
+    return await build(settings, await stack.enter_async_context(connect(settings.control_region, *SERVICES)))
+
+
+_container = Container(_start, worker="webhooks")
+
+
+def handler(event: Mapping[str, Any], context: Any) -> Answer:
+    """Make the deliveries of a batch of SQS records, and send them."""
+    return _container.run(lambda parts: deliver(parts, event, seconds=_seconds(context)))
+
+
+def relay_handler(event: Mapping[str, Any], _context: Any) -> Answer:
+    """Pass on a batch of records of the table's stream."""
+    return _container.run(lambda parts: relay(parts, event))
+
+
+def sweep_handler(_event: Mapping[str, Any], context: Any) -> dict[str, str | None]:
+    """Send what is due, again and again until the invocation's time is over; says when the next is due."""
+    return _container.run(lambda parts: sweep(parts, seconds=_seconds(context)))
+
+
+async def deliver(parts: Parts, event: Mapping[str, Any], *, seconds: float) -> Answer:
+    """The partial batch response: the messages that are to come again."""
+    messages = messages_of(event)
+    outcomes = await parts.handler.handle_all(messages)
+    await _finish(parts, seconds)
+    return failures(messages, outcomes, left=Outcome.LEFT)
+
+
+async def relay(parts: Parts, event: Mapping[str, Any]) -> Answer:
+    """The partial batch response of a stream: all or none, so that what comes again begins where it failed."""
+    records = [told(record) for record in event.get("Records", ())]
+    try:
+        await parts.relay.pass_on([record.event for record in records if record.event is not None])
+    except FleetError as error:
+        log.warning("events not passed on yet", count=len(records), error=str(error))
+        return failed([records[0].sequence])
+    return failed([])
+
+
+async def sweep(parts: Parts, *, seconds: float) -> dict[str, str | None]:
+    """Sweep while something is due, and send it."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while True:
+        following = await parts.sweeper.sweep()
+        await _finish(parts, end - loop.time())
+        if following is None or following > datetime.now(UTC) or loop.time() >= end:
+            return {"next": following.isoformat() if following else None}
+
+
+async def _finish(parts: Parts, seconds: float) -> None:
+    """Send what has been taken on, for a while; the container may be frozen after that, so what waits is given back."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(max(seconds, 0.0)):
+            await parts.courier.lanes.idle()
+    await parts.courier.give_back(grace_seconds=MARGIN_SECONDS - 2.0)
+
+
+def _seconds(context: Any) -> float:
+    """How long deliveries may be sent in this invocation."""
+    remaining = getattr(context, "get_remaining_time_in_millis", None)
+    return max(float(remaining()) / 1000 - MARGIN_SECONDS, 1.0) if remaining is not None else SECONDS

@@ -13,6 +13,9 @@ from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 
+_ROLLUP = r"^region(\+(node|device|vendor|namespace|project|job_id))*$"
+
+
 class Settings(BaseSettings):
     """What an installation decides. Durations in seconds, sizes in bytes."""
 
@@ -92,11 +95,18 @@ class Settings(BaseSettings):
     metrics_project_labels: Annotated[tuple[str, ...], NoDecode] = ("airm.silogen.ai/project-id", "project-id", "project")
     """The labels of a pod that say its project, separated by commas; the first that there is."""
 
-    metrics_per_device: bool = False
-    """Write every measure of every GPU to CloudWatch too, not only aggregates: `gpufleet metrics plan` says what that costs."""
+    metrics_rollups: Annotated[tuple[Annotated[str, Field(pattern=_ROLLUP)], ...], NoDecode] = (
+        "region",
+        "region+node",
+        "region+namespace",
+        "region+project",
+        "region+namespace+job_id",
+    )
+    """By which labels GPUs are taken together in CloudWatch, separated by commas; `region+node+device` is each by itself. Each group has a
+    metric for each measure, and `gpufleet metrics plan` says what they cost. None: nothing is written there."""
 
-    metrics_namespace: str = Field(default="gpufleet", pattern=r"^[A-Za-z0-9._/#-]{1,255}$")
-    """The CloudWatch namespace that metrics are written to."""
+    metrics_measures: Annotated[tuple[str, ...], NoDecode] = ()
+    """The only measures that are written to CloudWatch (`shared.metrics.vocabulary`), separated by commas; all of them unless said."""
 
     metrics_host: str = "127.0.0.1"
     metrics_port: int = Field(default=9105, ge=0, le=65535)
@@ -119,7 +129,7 @@ class Settings(BaseSettings):
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
-    @field_validator("metrics_exporters", "metrics_project_labels", mode="before")
+    @field_validator("metrics_exporters", "metrics_project_labels", "metrics_rollups", "metrics_measures", mode="before")
     @classmethod
     def _parts(cls, value: object, info: ValidationInfo) -> object:
         separator = ";" if info.field_name == "metrics_exporters" else ","

@@ -12,7 +12,6 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-
 _ROLLUP = r"^region(\+(node|device|vendor|namespace|project|job_id))*$"
 
 

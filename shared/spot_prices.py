@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -45,17 +45,29 @@ class Ec2SpotPrices:
 
     async def _ask(self, region: str, instance_type: str, now: datetime) -> Decimal | None:
         newest: dict[str, tuple[datetime, Decimal]] = {}
-        pages = (
-            self._clients[region]
-            .get_paginator("describe_spot_price_history")
-            .paginate(InstanceTypes=[instance_type], ProductDescriptions=list(PRODUCTS), StartTime=now - LOOK_BACK, EndTime=now)
-        )
-        async for page in pages:
-            for entry in page["SpotPriceHistory"]:
-                zone, at, price = entry["AvailabilityZone"], entry["Timestamp"], Decimal(entry["SpotPrice"])
-                if zone not in newest or newest[zone][0] < at:
-                    newest[zone] = (at, price)
+        async for zone, at, price in spot_history(self._clients[region], instance_type, start=now - LOOK_BACK, end=now):
+            if zone not in newest or newest[zone][0] < at:
+                newest[zone] = (at, price)
         return min((price for _, price in newest.values()), default=None)
+
+
+async def spot_history(
+    client: Any, instance_type: str, *, start: datetime, end: datetime, zone: str | None = None
+) -> AsyncIterator[tuple[str, datetime, Decimal]]:
+    """Every price that held in a time, and the zone and the time since when: for each zone the one that held at `start`, too.
+
+    Raises what the client raises. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSpotPriceHistory.html
+    """
+    pages = client.get_paginator("describe_spot_price_history").paginate(
+        InstanceTypes=[instance_type],
+        ProductDescriptions=list(PRODUCTS),
+        StartTime=start,
+        EndTime=end,
+        **({"AvailabilityZone": zone} if zone else {}),
+    )
+    async for page in pages:
+        for entry in page["SpotPriceHistory"]:
+            yield entry["AvailabilityZone"], entry["Timestamp"], Decimal(entry["SpotPrice"])
 
 
 class FileSpotPrices:

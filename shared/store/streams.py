@@ -140,9 +140,9 @@ class Checkpoints:
         try:
             item = await self._table.update(
                 keys.checkpoint(self._stream, shard),
-                UpdateExpression="SET #owner = :owner, #until = :until, lease = :lease, shard = :shard, closed = :no, expires = :expires",
+                UpdateExpression="SET #owner = :owner, #until = :until, lease = :lease, #shard = :shard, closed = :no, expires = :expires",
                 ConditionExpression="attribute_not_exists(pk) OR (closed = :no AND (lease < :now OR #owner = :owner))",
-                ExpressionAttributeNames={"#owner": "owner", "#until": "until"},
+                ExpressionAttributeNames={"#owner": "owner", "#until": "until", "#shard": "shard"},
                 ExpressionAttributeValues=items.to_wire(values),
             )
         except ConditionFailedError:

@@ -192,7 +192,7 @@ class Courier:
             "delivery attempted",
             webhook=webhook.id,
             message=after.message_id,
-            event=after.type,
+            type=after.type,
             state=after.state,
             status=answer.status,
             failure=answer.failure,

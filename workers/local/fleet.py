@@ -147,7 +147,8 @@ class EmbeddedFleet:
 
     @property
     def processes(self) -> Mapping[str, Child]:
-        """The children by name: `aws`, `clusters`, `api`, `ingest`, `dispatcher-<region>-<n>`, `observer-<region>`, `sweeper`."""
+        """The children by name: `aws`, `clusters`, `api`, `ingest`, `dispatcher-<region>-<n>`, `observer-<region>`, `sweeper`,
+        `webhooks`."""
         return self.supervisor.children
 
     def kill(self, worker: str) -> int:

@@ -92,7 +92,8 @@ def workers(options: Options, layout: Layout) -> list[ChildSpec]:
         for number in range(1, options.dispatchers + 1)
     ]
     observers = [_worker(f"observer-{region}", shared, "workers.observer", "--region", region) for region in options.regions]
-    return [api, _worker("ingest", shared, "workers.ingest"), *dispatchers, *observers, _worker("sweeper", shared, "workers.sweeper")]
+    ingest, *alone = [_worker(name, shared, f"workers.{name}") for name in ("ingest", "sweeper", "webhooks")]
+    return [api, ingest, *dispatchers, *observers, *alone]
 
 
 def worker_environment(options: Options, layout: Layout) -> dict[str, str]:

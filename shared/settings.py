@@ -111,6 +111,15 @@ class Settings(BaseSettings):
     metrics_port: int = Field(default=9105, ge=0, le=65535)
     """Where the metrics worker serves `/metrics`; port 0 takes any free one. It knows no callers, so mind who reaches another host."""
 
+    costs_interval_minutes: int = Field(default=60, ge=5, le=1440)
+    """How long the windows of cost reports are. They begin at multiples of it since 1970, UTC."""
+
+    costs_look_back_days: int = Field(default=7, ge=1, le=31)
+    """How far back reports that were missed are made, and those of incomplete usage made again."""
+
+    opencost_url: str | None = Field(default=None, pattern=r"^https?://[^\s/]+(/[^\s]*)?$")
+    """The address of OpenCost's API: what it says of each window is told beside what is reported. `{region}` in it is the region's name."""
+
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"
 
     @field_validator("log_level", mode="before")

@@ -73,7 +73,7 @@ class PrometheusWindows:
         except httpx.TimeoutException as error:
             raise UnavailableError(f"Prometheus: no answer within {self._seconds:g} s") from error
         except httpx.HTTPError as error:
-            raise UnavailableError(f"Prometheus: {error or type(error).__name__}") from error
+            raise UnavailableError(f"Prometheus: {str(error) or type(error).__name__}") from error
         return _result(response, bytes(body), kind)
 
 

@@ -53,7 +53,7 @@ def test_a_fleet_that_is_asked_to_end_leaves_no_process_behind(tmp_path: Path, n
         process.send_signal(number)
 
         assert process.wait(timeout=30) == 0
-        assert len(children) == 7
+        assert len(children) == 8
         assert gone(children)
 
 

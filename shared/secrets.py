@@ -31,6 +31,16 @@ class Secrets:
         async with _translated("create", name):
             await self._client.create_secret(Name=self._full(name), SecretString=value, Description=description)
 
+    async def put(self, name: str, value: str, *, description: str) -> None:
+        """Replace the value of a secret, or keep a new one where there is none."""
+        async with _translated("put", name):
+            try:
+                await self._client.put_secret_value(SecretId=self._full(name), SecretString=value)
+            except ClientError as error:
+                if _code(error) != _MISSING:
+                    raise
+                await self._client.create_secret(Name=self._full(name), SecretString=value, Description=description)
+
     async def get(self, name: str) -> str | None:
         """The value of a secret; None where there is none."""
         async with _translated("get", name):

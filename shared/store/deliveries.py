@@ -195,7 +195,7 @@ class Deliveries:
         found: dict[str, Any] = keys.delivery(*key) | items.to_item(delivery)
         found["expires"] = int((delivery.created_at + RETENTION).timestamp())
         found["state_pk"] = keys.deliveries_of(delivery.webhook_id)
-        found["listed_sk"] = keys.by_time(delivery.at, f"{delivery.job_id}#{delivery.number:08d}")
+        found["listed_sk"] = keys.by_time(delivery.at, f"{delivery.job_id}.{delivery.number:08d}")
         if delivery.state is DeliveryState.FAILED:
             found["namespace_pk"] = keys.deliveries_of(delivery.webhook_id, DeliveryState.FAILED)
         if delivery.next_at is not None:

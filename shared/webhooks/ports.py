@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Literal, Protocol
 
 from shared.webhooks.model import Webhook, WebhookEvent
 
@@ -19,7 +19,7 @@ class Message:
     """
 
     id: str
-    event: WebhookEvent
+    event: WebhookEvent | Literal["webhook.test"]
     at: datetime
     cluster: str
     region: str

@@ -23,6 +23,8 @@ MAX_SECRET: Final = 256
 STANDARD_PREFIX: Final = "whsec_"
 """Begins a secret of Standard Webhooks: base64 of 24 to 64 bytes (https://www.standardwebhooks.com)."""
 
+DESCRIPTION: Final = "signs the deliveries of a webhook of gpufleet"
+
 log = structlog.get_logger()
 
 
@@ -53,7 +55,7 @@ class Registration:
         """Keep the secret, then the webhook. Raises ConflictError where the namespace is full, UnavailableError."""
         if secret is not None:
             value = SecretRing.of(secret).written()
-            await self._secrets.create(webhook.secret_name, value, description="signs the deliveries of a webhook of gpufleet")
+            await self._secrets.create(webhook.secret_name, value, description=DESCRIPTION)
         try:
             await self._webhooks.create(webhook)
         except FleetError as error:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from shared.clusters.log_positions import Position
     from shared.costs.reports import CostReports
     from shared.queues.dead_letters import DeadLetters
+    from shared.secrets import Secrets
     from shared.store.api_keys import ApiKeys
     from shared.store.rejections import Rejections
     from shared.store.templates import Templates
@@ -103,6 +104,7 @@ class Core:
     totals: Totals
     webhooks: Webhooks
     registration: Registration
+    secrets: Secrets
     webhook_urls: UrlRules
     clusters: ClusterAccess | None = None
     poll: Poll | None = None
@@ -163,6 +165,7 @@ async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = 
         totals=Totals(parts.table),
         webhooks=later(lambda: _webhooks(parts)),
         registration=later(lambda: _registration(parts, aws)),
+        secrets=later(lambda: _secrets(parts, aws)),
         webhook_urls=later(lambda: _webhook_urls(settings)),
         clusters=reaches,
         poll=_poll(parts, reaches, region) if reaches else None,
@@ -201,10 +204,15 @@ def _webhooks(parts: assembly.Core) -> Webhooks:
 
 
 def _registration(parts: assembly.Core, aws: Aws) -> Registration:
-    from shared.secrets import Secrets
     from shared.webhooks.registration import Registration
 
-    return Registration(_webhooks(parts), Secrets(aws.secretsmanager, prefix=parts.settings.table))
+    return Registration(_webhooks(parts), _secrets(parts, aws))
+
+
+def _secrets(parts: assembly.Core, aws: Aws) -> Secrets:
+    from shared.secrets import Secrets
+
+    return Secrets(aws.secretsmanager, prefix=parts.settings.table)
 
 
 def _webhook_urls(settings: Settings) -> UrlRules:

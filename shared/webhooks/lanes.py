@@ -56,8 +56,9 @@ class Lanes:
         if not self.room(name) or key in self._keys:
             return False
         self._keys.add(key)
-        self._lanes.setdefault(name, _Lane()).waiting.append((key, work))
-        self._turns.setdefault(name)
+        lane = self._lanes.setdefault(name, _Lane())
+        lane.waiting.append((key, work))
+        self._next_turn(name, lane)
         self._start()
         return True
 

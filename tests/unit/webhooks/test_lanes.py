@@ -1,0 +1,132 @@
+"""One lane that hangs holds up no other."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from shared.webhooks.lanes import Lanes
+
+
+class Work:
+    """Notes what starts, and ends when it is told to."""
+
+    def __init__(self):
+        self.started = []
+        self.done = []
+        self.gates = {}
+
+    def __call__(self, name, *, hang=False):
+        gate = self.gates.setdefault(name, asyncio.Event())
+        if not hang:
+            gate.set()
+
+        async def work():
+            self.started.append(name)
+            await gate.wait()
+            self.done.append(name)
+
+        return work
+
+
+@pytest.fixture
+def work():
+    return Work()
+
+
+async def until(condition):
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+async def test_a_lane_that_hangs_holds_up_no_other(work):
+    lanes = Lanes(each=2, total=100, waiting=1000)
+    for number in range(500):
+        lanes.offer("hangs", ("hangs", number), work(("hangs", number), hang=True))
+    for number in range(50):
+        lanes.offer(f"well-{number % 5}", number, work(number))
+
+    await until(lambda: len(work.done) == 50)
+
+    assert [name for name in work.started if isinstance(name, tuple)] == [("hangs", 0), ("hangs", 1)]
+    await lanes.close(grace_seconds=0)
+
+
+async def test_lanes_take_turns_when_there_is_little_room(work):
+    lanes = Lanes(each=8, total=1, waiting=100)
+    for number in range(3):
+        for lane in "abc":
+            lanes.offer(lane, (lane, number), work((lane, number)))
+
+    await lanes.idle()
+
+    assert work.done == [(lane, number) for number in range(3) for lane in "abc"]
+
+
+async def test_no_more_than_a_few_at_a_time_in_a_lane_and_in_all(work):
+    lanes = Lanes(each=3, total=7, waiting=100)
+    for lane in "abcd":
+        for number in range(10):
+            lanes.offer(lane, (lane, number), work((lane, number), hang=True))
+
+    await until(lambda: len(work.started) == 7)
+    assert max(sum(name[0] == lane for name in work.started) for lane in "abcd") <= 3
+    for gate in work.gates.values():
+        gate.set()
+    await lanes.idle()
+    assert len(work.done) == 40
+
+
+async def test_a_full_lane_takes_nothing_and_nothing_is_taken_twice(work):
+    lanes = Lanes(each=1, total=10, waiting=2)
+    assert lanes.offer("a", 0, work(0, hang=True))
+    assert lanes.offer("a", 1, work(1, hang=True))
+    assert lanes.offer("a", 2, work(2, hang=True))
+    assert not lanes.room("a")
+    assert not lanes.offer("a", 3, work(3))
+    assert lanes.room("b")
+    assert not lanes.offer("b", 2, work(2))
+    assert [lanes.holds(key) for key in (0, 1, 2, 3)] == [True, True, True, False]
+    await lanes.close(grace_seconds=0)
+
+
+async def test_work_that_fails_gives_its_place_back(work):
+    lanes = Lanes(each=1, total=1, waiting=10)
+
+    async def fails():
+        raise RuntimeError("no")
+
+    lanes.offer("a", "fails", fails)
+    lanes.offer("a", "well", work("well"))
+    await lanes.idle()
+
+    assert work.done == ["well"]
+    assert not lanes.holds("fails")
+
+
+async def test_settled_lanes_drop_what_waits_finish_what_runs_and_go_on(work):
+    lanes = Lanes(each=1, total=10, waiting=10)
+    lanes.offer("a", 0, work(0, hang=True))
+    lanes.offer("a", 1, work(1))
+    await until(lambda: work.started == [0])
+
+    work.gates[0].set()
+    await lanes.settle(grace_seconds=5)
+    assert (work.done, lanes.holds(1)) == ([0], False)
+
+    assert lanes.offer("a", 2, work(2))
+    await lanes.idle()
+    assert work.done == [0, 2]
+
+
+async def test_closed_lanes_let_go_of_what_hangs_and_take_nothing(work):
+    lanes = Lanes(each=1, total=10, waiting=10)
+    lanes.offer("a", 0, work(0, hang=True))
+    await until(lambda: work.started == [0])
+
+    await lanes.close(grace_seconds=0.01)
+
+    assert not lanes.offer("a", 1, work(1))
+    assert (work.done, lanes.holds(0)) == ([], False)

@@ -24,6 +24,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--nodes", default="2xg5.12xlarge:spot,2xm5.4xlarge", help="of each cluster, such as 4xg5.xlarge:spot,m5.large")
     parser.add_argument("--namespace", action="append", default=[], help="a namespace that is there from the start; may be given again")
     parser.add_argument("--kubeconfig", type=Path, help="write a kubeconfig here, with one context for each region")
+    parser.add_argument("--exporters", action="store_true", help="put a pod that tells of GPUs on every node that has some")
     parser.add_argument("--seed", type=int, default=0, help="decides uids and the suffixes of names")
     return parser.parse_args(argv)
 
@@ -40,6 +41,7 @@ async def run(arguments: argparse.Namespace) -> None:
             seed=arguments.seed,
             namespaces=arguments.namespace,
             extra_kinds=(TRAIN_JOB,),
+            exporters=arguments.exporters,
         )
         for region in arguments.region
     ]

@@ -12,6 +12,8 @@ from workers.local.cluster.container_logs import read_log
 from workers.local.cluster.deletion import Deletion
 from workers.local.cluster.discovery import Discovery
 from workers.local.cluster.event_recorder import EventRecorder
+from workers.local.cluster.exporters import NAMESPACES as EXPORTER_NAMESPACES
+from workers.local.cluster.exporters import Exporters
 from workers.local.cluster.job_controller import JobController
 from workers.local.cluster.kinds import Catalogue, Kind
 from workers.local.cluster.kubelet import Kubelet
@@ -58,7 +60,8 @@ class SimulatedCluster:
     `etcd_limit_bytes` is etcd's `--max-request-bytes`. `backoff_base_seconds` is the Job controller's first wait after a failed
     pod, where it differs from that of `pace`. `extra_kinds` are served and stored, as custom resources are. With `queues`
     Kueue is there: local queues, in every namespace, with what may run in each at once, such as `{"gpus": {"nvidia.com/gpu": "8"}}`.
-    Without `metrics` there is no metrics server. Without `events` no component writes any, which saves a third of the work.
+    Without `metrics` there is no metrics server. Without `events` no component writes any, which saves a third of the work. With
+    `exporters` every node with GPUs has a pod that tells of them.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class SimulatedCluster:
         queues: Mapping[str, Mapping[str, str]] | None = None,
         events: bool = True,
         metrics: bool = True,
+        exporters: bool = False,
         history_limit: int = 20_000,
     ) -> None:
         self.name = name
@@ -115,7 +119,8 @@ class SimulatedCluster:
         self._removing = Removing(self._world, deletion)
         self._router = Router(catalogue)
         self._discovery = Discovery(catalogue)
-        for namespace in (*NAMESPACES, *namespaces):
+        self.exporters = Exporters(self._world, seed=seed, started=self._kubelet.running_since) if exporters else None
+        for namespace in dict.fromkeys((*NAMESPACES, *(EXPORTER_NAMESPACES if exporters else ()), *namespaces)):
             body = to_json({"metadata": {"name": namespace}})
             self.request("POST", "/api/v1/namespaces", {}, {}, body)
         self._machines = Machines(self._world, self._kubelet, nodes)
@@ -152,6 +157,9 @@ class SimulatedCluster:
     ) -> Response | Stream:
         route = self._router.find(path)
         if route is None:
+            proxied = self.exporters.answer(method, path) if self.exporters is not None else None
+            if proxied is not None:
+                return proxied
             page = self._discovery.page(path)
             if page is None:
                 raise no_such_path()
@@ -235,6 +243,8 @@ class SimulatedCluster:
         self._reading.forget_unfinished()
 
     def _note_start(self, pod: Entry) -> None:
+        if self.exporters is not None and self.exporters.is_one(pod.uid):
+            return
         reference = controller_of(pod.obj)
         owner = self._store.by_uid(reference["uid"]) if reference is not None else None
         job = owner or pod

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from workers.local.cluster.objects import Object
 
 # vCPU, memory, GPUs and the GPU's resource of some EC2 types: https://aws.amazon.com/ec2/instance-types/
+# What begins with `onprem-` is none: EC2 has no machine with these GPUs, other clusters have.
 _TYPES: dict[str, tuple[int, str, int, str]] = {
     "g4ad.xlarge": (4, "16Gi", 1, "amd.com/gpu"),
     "g4ad.16xlarge": (64, "256Gi", 4, "amd.com/gpu"),
@@ -19,6 +20,7 @@ _TYPES: dict[str, tuple[int, str, int, str]] = {
     "g5.48xlarge": (192, "768Gi", 8, "nvidia.com/gpu"),
     "g6.xlarge": (4, "16Gi", 1, "nvidia.com/gpu"),
     "g6e.12xlarge": (48, "384Gi", 4, "nvidia.com/gpu"),
+    "onprem-mi300x.8gpu": (192, "2304Gi", 8, "amd.com/gpu"),
     "p4d.24xlarge": (96, "1152Gi", 8, "nvidia.com/gpu"),
     "p5.48xlarge": (192, "2048Gi", 8, "nvidia.com/gpu"),
     "m5.large": (2, "8Gi", 0, ""),

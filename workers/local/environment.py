@@ -57,6 +57,7 @@ def worker(endpoint: str, *, regions: Sequence[str], kubeconfig: Path, more: Map
         "GPUFLEET_SWEEP_SECONDS": "2",
         "GPUFLEET_LEASE_SECONDS": "10",
         "GPUFLEET_SHUTDOWN_SECONDS": "4",
+        "GPUFLEET_METRICS_SECONDS": "5",
         "GPUFLEET_LOG_LEVEL": "INFO",
         **more,
     }

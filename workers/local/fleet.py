@@ -148,7 +148,7 @@ class EmbeddedFleet:
     @property
     def processes(self) -> Mapping[str, Child]:
         """The children by name: `aws`, `clusters`, `api`, `ingest`, `dispatcher-<region>-<n>`, `observer-<region>`, `sweeper`,
-        `webhooks`."""
+        `webhooks`, `metrics`."""
         return self.supervisor.children
 
     def kill(self, worker: str) -> int:
@@ -158,12 +158,13 @@ class EmbeddedFleet:
 
 def _lay_out(options: Options, state: Path) -> plan.Layout:
     avoid = () if options.api_port is None else (options.api_port,)
-    aws_port, api_port, *cluster_ports = free_ports(2 + len(options.regions), avoid=avoid)
+    aws_port, api_port, metrics_port, *cluster_ports = free_ports(3 + len(options.regions), avoid=avoid)
     return plan.Layout(
         aws_port=aws_port,
         api_port=options.api_port or api_port,
         api_host=options.api_host,
         cluster_ports=dict(zip(options.regions, cluster_ports, strict=True)),
+        metrics_port=int(options.settings.get("GPUFLEET_METRICS_PORT", 0)) or metrics_port,
         kubeconfig=_kubeconfig(options, state),
         spot_prices=state / "spot-prices.json",
         scratch=state / "scratch",

@@ -28,6 +28,8 @@ class Layout:
     api_port: int
     api_host: str = "127.0.0.1"
     cluster_ports: Mapping[str, int]
+    metrics_port: int = 0
+    """Where `/metrics` is served; 0: wherever there is room."""
     kubeconfig: Path
     spot_prices: Path
     scratch: Path
@@ -36,6 +38,11 @@ class Layout:
     def aws_endpoint(self) -> str:
         """The address of the AWS emulator."""
         return f"http://127.0.0.1:{self.aws_port}"
+
+    @property
+    def metrics_url(self) -> str:
+        """Where Prometheus finds the metrics of GPUs."""
+        return f"http://127.0.0.1:{self.metrics_port}/metrics"
 
     @property
     def api_url(self) -> str:
@@ -66,6 +73,7 @@ def foundation(options: Options, layout: Layout) -> list[ChildSpec]:
             *("--nodes", options.nodes),
             *("--namespace", NAMESPACE),
             *("--kubeconfig", str(layout.kubeconfig)),
+            "--exporters",
         ],
         environment=environment.base(),
         stage=FOUNDATION,
@@ -93,7 +101,8 @@ def workers(options: Options, layout: Layout) -> list[ChildSpec]:
     ]
     observers = [_worker(f"observer-{region}", shared, "workers.observer", "--region", region) for region in options.regions]
     ingest, *alone = [_worker(name, shared, f"workers.{name}") for name in ("ingest", "sweeper", "webhooks")]
-    return [api, ingest, *dispatchers, *observers, *alone]
+    metrics = _worker("metrics", shared | {"GPUFLEET_METRICS_PORT": str(layout.metrics_port)}, "workers.metrics")
+    return [api, ingest, *dispatchers, *observers, *alone, metrics]
 
 
 def worker_environment(options: Options, layout: Layout) -> dict[str, str]:

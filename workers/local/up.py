@@ -93,6 +93,7 @@ def _page(fleet: EmbeddedFleet, console: Console, unreachable: Mapping[str, str]
         f"API             {fleet.api_url}",
         f"  documentation {fleet.api_url}/docs",
         *([f"  key           {fleet.key_file}"] if fleet.key_file is not None else []),
+        f"metrics         {fleet.layout.metrics_url}",
         f"AWS endpoint    {fleet.aws_env['AWS_ENDPOINT_URL']}",
         f"submissions     {fleet.queue_url}",
         f"KUBECONFIG      {fleet.kubeconfig}",

@@ -65,10 +65,16 @@ class Holding:
 class Slot:
     """One GPU of a node."""
 
+    cluster: str
     node: str
     index: int
     board: Board
     holding: Holding | None
+
+    @property
+    def key(self) -> str:
+        """What no other GPU has, of any cluster."""
+        return f"{self.cluster}/{self.node}/{self.index}"
 
     @property
     def busy(self) -> bool:
@@ -85,13 +91,13 @@ def nvidia(slots: Iterable[Slot], *, now: float) -> str:
     """As dcgm-exporter says it, with the fields of the link added."""
     text = _Text()
     for slot in slots:
-        board, key = slot.board, f"{slot.node}/{slot.index}"
+        board = slot.board
         part = _Part(slot, now)
         used = part.vram
         sent = part.bandwidth * 1e6 / 8 * 0.35
         labels = {
             "gpu": str(slot.index),
-            "UUID": f"GPU-{_uuid(key)}",
+            "UUID": f"GPU-{_uuid(slot.key)}",
             "pci_bus_id": f"00000000:{0x10 + slot.index:02X}:00.0",
             "device": f"nvidia{slot.index}",
             "modelName": board.model,
@@ -124,11 +130,11 @@ def nvidia(slots: Iterable[Slot], *, now: float) -> str:
     return text.whole()
 
 
-def amd(slots: Iterable[Slot], *, now: float, cluster: str) -> str:
+def amd(slots: Iterable[Slot], *, now: float) -> str:
     """As device-metrics-exporter says it, with `gpu_uuid` switched on."""
     text = _Text()
     for slot in slots:
-        board, key = slot.board, f"{slot.node}/{slot.index}"
+        board = slot.board
         part = _Part(slot, now)
         labels = {
             "card_model": "102-G30211-0C",
@@ -139,9 +145,9 @@ def amd(slots: Iterable[Slot], *, now: float, cluster: str) -> str:
             "gpu_id": str(slot.index),
             "gpu_memory_partition_type": "nps1",
             "gpu_partition_id": "0",
-            "gpu_uuid": _uuid(key),
+            "gpu_uuid": _uuid(slot.key),
             "hostname": slot.node,
-            "kube_cluster_name": cluster,
+            "kube_cluster_name": slot.cluster,
             **(_pod(slot) or {"container": "", "namespace": "", "pod": ""}),
         }
         most = _TRANSFERS[board.generation]
@@ -172,7 +178,7 @@ class _Part:
 
     def __init__(self, slot: Slot, now: float) -> None:
         board, busy = slot.board, slot.busy
-        key = f"{slot.node}/{slot.index}/{slot.holding.uid if slot.holding is not None else ''}"
+        key = f"{slot.key}/{slot.holding.uid if slot.holding is not None else ''}"
         steady, moving = _share(key), _share(f"{key}/{int(now // _RESOLUTION)}")
         self.activity = int(82 + 10 * steady + 7 * moving) if busy else 0
         self.vram = int(board.vram * (0.55 + 0.3 * steady)) if busy else 0

@@ -136,10 +136,7 @@ class Exporters:
 
     def _metrics(self, node: Entry, resource: str) -> Response:
         slots, now = self._slots(node, resource), self._world.agenda.now
-        if resource == "nvidia.com/gpu":
-            text = exporter_texts.nvidia(slots, now=now)
-        else:
-            text = exporter_texts.amd(slots, now=now, cluster=self._world.name)
+        text = exporter_texts.nvidia(slots, now=now) if resource == "nvidia.com/gpu" else exporter_texts.amd(slots, now=now)
         return Response(status=200, headers=exporter_texts.TEXT, body=text.encode())
 
     def _slots(self, node: Entry, resource: str) -> list[Slot]:
@@ -154,7 +151,7 @@ class Exporters:
             missing = number - sum(holder == uid for holder in given.values())
             given |= dict.fromkeys(free[: max(missing, 0)], uid)
         held = {index: self._holding(wanted[uid][0], wanted[uid][2]) for index, uid in given.items()}
-        return [Slot(node=node.name, index=index, board=board, holding=held.get(index)) for index in range(count)]
+        return [Slot(cluster=self._world.name, node=node.name, index=index, board=board, holding=held.get(index)) for index in range(count)]
 
     def _holders(self, node: str, resource: str) -> list[tuple[Entry, int, str]]:
         """The pods on a node that have not ended and hold GPUs, the oldest first: how many, and in which container."""

@@ -11,6 +11,7 @@ from typing import Final
 from shared.metrics.devices import Device, Reading, Vendor
 from shared.metrics.exposition import Exposition
 from shared.metrics.gathering import Gathered, Labels, gather, holder_of
+from shared.metrics.partitions import apart
 from shared.metrics.vocabulary import Measure
 
 _UTIL: Final = "DCGM_FI_DEV_GPU_UTIL"
@@ -80,9 +81,12 @@ _OWN: Final = frozenset(
 
 
 def readings(exposition: Exposition) -> list[Reading]:
-    """The devices of one exporter. Without a host's name or an index a series is of no device that anybody could find."""
+    """The devices of one exporter. Without a host's name or an index a series is of no device that anybody could find.
+
+    DCGM repeats what it knows of a whole device for each of its MIG partitions; here it stands once.
+    """
     gathered = gather(exposition, _device, told_apart_by={_HEALTH: "health_watch"})
-    return [
+    return apart(
         Reading(
             device=device,
             values=_values(one, whole=device.partition is None),
@@ -90,7 +94,7 @@ def readings(exposition: Exposition) -> list[Reading]:
             labels={name: value for name, value in one.labels.items() if value and name.lower() not in _OWN},
         )
         for device, one in gathered.items()
-    ]
+    )
 
 
 def _device(labels: Labels) -> Device | None:

@@ -93,9 +93,27 @@ def test_a_mig_partition_is_apart_and_has_the_activity_of_its_own_engine():
 
     readings = read_exporter(whole + parts).readings
 
-    assert [(one.device.partition, one.values[Measure.UTILIZATION]) for one in readings] == [(None, 90), ("1", 10), ("2", 20)]
+    assert [(one.device.partition, one.values.get(Measure.UTILIZATION)) for one in readings] == [(None, None), ("1", 10), ("2", 20)]
     assert readings[1].device.profile == "1g.10gb"
     assert len({one.device.identity for one in readings}) == 3
+
+
+def test_what_belongs_to_a_whole_device_stands_once_beside_its_partitions():
+    text = "".join(
+        f'DCGM_FI_DEV_{name}{{{LABELS},GPU_I_PROFILE="3g.40gb",GPU_I_ID="{number}",pod="p{number}",namespace="s"}} {value}\n'
+        for number in (1, 2)
+        for name, value in (("POWER_USAGE", 300), ("GPU_TEMP", 50), ("FB_USED", 1000 * number), ("FB_FREE", 100), ("XID_ERRORS", 0))
+    )
+
+    whole, first, second = read_exporter(text).readings
+
+    assert (whole.device.partition, whole.device.profile, whole.device.uuid, whole.holder) == (None, None, "GPU-1", None)
+    assert whole.values == {Measure.POWER: 300, Measure.JUNCTION_TEMPERATURE: 50, Measure.HEALTH: 1}
+    assert [one.values for one in (first, second)] == [
+        {Measure.VRAM_USED: 1000, Measure.VRAM_TOTAL: 1100},
+        {Measure.VRAM_USED: 2000, Measure.VRAM_TOTAL: 2100},
+    ]
+    assert [one.holder.pod for one in (first, second)] == ["p1", "p2"]
 
 
 def test_an_amd_partition_is_apart():

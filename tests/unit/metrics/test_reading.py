@@ -175,7 +175,7 @@ def test_a_narrower_link_is_less_efficient():
 def test_a_broken_line_takes_no_other_with_it():
     good = f"DCGM_FI_DEV_GPU_TEMP{{{LABELS}}} 40\n"
 
-    broken = [f'DCGM_FI_DEV_POWER_USAGE{{gpu="0}} 3', f"DCGM_FI_DEV_SM_CLOCK{{{LABELS}}} fast", "DCGM_FI_DEV_GPU_UTIL{ 3", "\x00{}"]
+    broken = ['DCGM_FI_DEV_POWER_USAGE{gpu="0} 3', f"DCGM_FI_DEV_SM_CLOCK{{{LABELS}}} fast", "DCGM_FI_DEV_GPU_UTIL{ 3", "\x00{}"]
 
     scraped = read_exporter(good + "\n".join(broken))
 

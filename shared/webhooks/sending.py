@@ -19,14 +19,14 @@ from shared.webhooks.urls import UrlRefusedError, UrlRules
 
 SECONDS: Final = 10.0
 """What an attempt may take, from the lookup of the host to the last byte that is read."""
-SECRET_SECONDS: Final = 10.0
+SECRET_SECONDS: Final = 5.0
 """What the reading of a secret may take, which is not the endpoint's time."""
 
 log = structlog.get_logger()
 
 
 class HttpSender:
-    """The sender of this installation (`shared.webhooks.ports.Sender`). An attempt takes 20 seconds at most."""
+    """The sender of this installation (`shared.webhooks.ports.Sender`). An attempt takes 15 seconds at most."""
 
     def __init__(
         self,

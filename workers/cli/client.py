@@ -83,19 +83,19 @@ class FleetClient:
 
     def job(self, job_id: str) -> Json:
         """One job with its executions."""
-        return self._get(f"{_FLEET}/jobs/{_segment('Job', job_id)}", id=str, state=str)
+        return self._get(f"{_FLEET}/jobs/{segment('Job', job_id)}", id=str, state=str)
 
     def events(self, job_id: str) -> Json:
         """The history of a job."""
-        return self._get(f"{_FLEET}/jobs/{_segment('Job', job_id)}/events", events=list)
+        return self._get(f"{_FLEET}/jobs/{segment('Job', job_id)}/events", events=list)
 
     def cancel(self, job_id: str, *, reason: str | None = None) -> Json:
         """Ask for the end of a job."""
-        return self._object(self._send("DELETE", f"{_QUEUE}/jobs/{_segment('Job', job_id)}", params=_given({"reason": reason})))
+        return self._object(self._send("DELETE", f"{_QUEUE}/jobs/{segment('Job', job_id)}", params=_given({"reason": reason})))
 
     def logs(self, job_id: str, **choice: Any) -> Iterator[str]:
         """The lines that a job's containers wrote, as they stand."""
-        request = self._request("GET", f"{_FLEET}/jobs/{_segment('Job', job_id)}/logs", params=_given(choice))
+        request = self._request("GET", f"{_FLEET}/jobs/{segment('Job', job_id)}/logs", params=_given(choice))
         with self._streaming(request, "text/plain") as response:
             yield from _lines(response)
 
@@ -106,7 +106,7 @@ class FleetClient:
         """
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after is not None else {})
         params = _given({**choice, "follow": "true"})
-        request = self._request("GET", f"{_FLEET}/jobs/{_segment('Job', job_id)}/logs", params=params, headers=headers)
+        request = self._request("GET", f"{_FLEET}/jobs/{segment('Job', job_id)}/logs", params=params, headers=headers)
         request.extensions["timeout"] = _EVENT_SECONDS.as_dict()
         with self._streaming(request, "text/event-stream") as response:
             yield LogEvent("open", {}, None)
@@ -147,7 +147,7 @@ class FleetClient:
 
     def revoke_key(self, key: str) -> Json:
         """Revoke a key, by its name or its id."""
-        return self._object(self._send("DELETE", f"{_FLEET}/keys/{_segment('Key', key)}"), id=str)
+        return self._object(self._send("DELETE", f"{_FLEET}/keys/{segment('Key', key)}"), id=str)
 
     def rejections(self, **filters: Any) -> Json:
         """One page of rejections, newest first."""
@@ -155,7 +155,7 @@ class FleetClient:
 
     def rejection(self, rejection_id: str) -> Json:
         """One rejection."""
-        return self._get(f"{_FLEET}/rejections/{_segment('Rejection', rejection_id)}")
+        return self._get(f"{_FLEET}/rejections/{segment('Rejection', rejection_id)}")
 
     def dead_letter_queues(self) -> Json:
         """The queues, and how many dead letters each has."""
@@ -163,16 +163,16 @@ class FleetClient:
 
     def dead_letters(self, queue: str, **filters: Any) -> Json:
         """The dead letters of a queue."""
-        return self._get(f"{_FLEET}/dead-letters/{_segment('Queue', queue)}", filters, dead_letters=list)
+        return self._get(f"{_FLEET}/dead-letters/{segment('Queue', queue)}", filters, dead_letters=list)
 
     def dead_letter(self, queue: str, message_id: str) -> Json:
         """One dead letter with its body."""
-        return self._get(f"{_FLEET}/dead-letters/{_segment('Queue', queue)}/{_segment('Dead letter', message_id)}", id=str)
+        return self._get(f"{_FLEET}/dead-letters/{segment('Queue', queue)}/{segment('Dead letter', message_id)}", id=str)
 
     def settle(self, queue: str, verb: str, message_ids: Sequence[str] | None) -> Json:
         """`redrive` or `discard` dead letters by their ids; None means all."""
         body = {"all": True} if message_ids is None else {"message_ids": list(message_ids)}
-        return self._object(self._send("POST", f"{_FLEET}/dead-letters/{_segment('Queue', queue)}/{verb}", json=body))
+        return self._object(self._send("POST", f"{_FLEET}/dead-letters/{segment('Queue', queue)}/{verb}", json=body))
 
     def _get(self, path: str, params: Mapping[str, Any] | None = None, **expected: type) -> Json:
         return self._object(self._send("GET", path, params=_given(params or {})), **expected)
@@ -267,7 +267,7 @@ def _no_address(api: str) -> CommandError:
     return CommandError.at("--api", api, "must be a URL such as http://127.0.0.1:8080")
 
 
-def _segment(kind: str, name: str) -> str:
+def segment(kind: str, name: str) -> str:
     """A name as one part of a path. What can't be one, there is no such thing of; a server would take it for another path."""
     if name in {"", ".", ".."} or "/" in name or not name.isprintable() or len(name) > _LONGEST_ID:
         shown = name if len(name) <= _LONGEST_ID else f"{name[:60]}…"

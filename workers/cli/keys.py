@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any
 
 import typer
 
 from workers.cli import output
-from workers.cli.failures import CommandError
+from workers.cli.durations import seconds_of
 from workers.cli.options import API, Api, AsJson, Key
 
 app = typer.Typer(help="Keys of the API's callers.", no_args_is_help=True)
-
-_UNITS = {"m": 60, "h": 3600, "d": 86_400}
-_DURATION = re.compile(r"([1-9][0-9]{0,5})([mhd])")
 
 
 @app.command()
@@ -34,7 +30,7 @@ def create(
     if namespaces is not None:
         wanted["namespaces"] = _parts(namespaces)
     if expires is not None:
-        wanted["expires_in_seconds"] = _seconds(expires)
+        wanted["expires_in_seconds"] = seconds_of(expires, field="--expires")
     with FleetClient(api, key) as client:
         made = client.create_key(wanted)
     if as_json:
@@ -81,13 +77,6 @@ def revoke(
 
 def _parts(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
-
-
-def _seconds(text: str) -> int:
-    found = _DURATION.fullmatch(text)
-    if found is None:
-        raise CommandError.at("--expires", text, "must be a number and one of m, h, d, such as 90d")
-    return int(found[1]) * _UNITS[found[2]]
 
 
 def _rights(one: dict[str, Any]) -> str:

@@ -37,6 +37,9 @@ COLOURS = {
     "succeeded": "green",
     "failed": "red",
     "cancelled": "yellow",
+    "delivered": "green",
+    "disabled": "red",
+    "enabled": "green",
 }
 
 

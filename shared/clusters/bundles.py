@@ -25,6 +25,7 @@ class Bundles:
             spec_hash=head.spec_hash,
             labels=head.labels,
             spot=SpotRequest(instance_type=head.spot.instance_type) if head.spot else None,
+            submitted_by=head.submitted_by,
         )
         rendered = render(specification.manifest, specification.supporting, identity=identity)
         return Bundle(job=rendered.job, supporting=tuple(rendered.supporting))

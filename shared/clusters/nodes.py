@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from shared.clusters import names
 from shared.clusters.observed import condition
 from shared.clusters.quantities import QuantityError, parse_quantity
+from shared.costs.model import NodeUsage
 
 GPU_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
 """The resource names of the device plugins of NVIDIA and AMD."""
@@ -19,13 +20,14 @@ SPOT: Final = "spot"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeView:
-    """What is kept of a node. `schedulable`: it is ready, and not cordoned."""
+    """What is kept of a node. `schedulable`: it is ready, and not cordoned. `usage` is None where the feed wasn't asked for it."""
 
     name: str
     gpus_allocatable: int
     schedulable: bool
     instance_type: str | None = None
     spot: bool = False
+    usage: NodeUsage | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from shared.clusters import names
 from shared.clusters.nodes import gpus_of
 from shared.clusters.observed import disruption
+from shared.costs.model import PodUsage
 
 ENDED_PHASES: Final = frozenset({"Succeeded", "Failed"})
 
@@ -24,7 +25,10 @@ class ContainerView:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PodView:
-    """What is kept of a pod. `job_uid` is the UID of the Job that controls it; `gpus` is what its containers ask for."""
+    """What is kept of a pod. `job_uid` is the UID of the Job that controls it; `gpus` is what its containers ask for.
+
+    `usage` is None before the pod has a place, and where the feed wasn't asked for it.
+    """
 
     namespace: str
     name: str
@@ -38,6 +42,7 @@ class PodView:
     disrupted: str | None = None
     unschedulable: str | None = None
     deleting: bool = False
+    usage: PodUsage | None = None
 
     @property
     def running(self) -> bool:

@@ -43,6 +43,8 @@ class RenderIdentity:
     labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of the submission, on top of the manifest's own."""
     spot: SpotRequest | None = None
+    submitted_by: str | None = None
+    """Whose costs the pods are; they carry it, so that whoever watches them needs nobody else."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,6 +84,8 @@ def render(manifest: dict[str, Any], supporting: Sequence[dict[str, Any]] = (), 
     spec["suspend"] = True
     spec["ttlSecondsAfterFinished"] = _ttl(spec.get("ttlSecondsAfterFinished"))
     _mark(spec["template"], identity)
+    if identity.submitted_by is not None:
+        spec["template"]["metadata"]["annotations"][names.SUBMITTED_BY] = identity.submitted_by
     _complete_pod(spec["template"]["spec"], metadata["name"], identity)
     ignore_disruption(spec)
     return Rendered(job=job, supporting=[_beside(item, identity) for item in supporting])

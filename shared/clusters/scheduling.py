@@ -30,7 +30,7 @@ TOLD_LABELS: Final = (
     names.INSTANCE_TYPE,
     names.KARPENTER_CAPACITY,
     names.EKS_CAPACITY,
-    "topology.kubernetes.io/zone",
+    names.ZONE,
     "topology.kubernetes.io/region",
     "kubernetes.io/arch",
     "karpenter.sh/nodepool",

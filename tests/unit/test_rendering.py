@@ -51,6 +51,12 @@ def test_the_users_labels_stay_and_those_of_the_submission_reach_the_pods() -> N
     assert rendered()["metadata"]["labels"]["team"] == "vision"
 
 
+def test_pods_say_who_submitted_their_job() -> None:
+    job = rendered(submitted_by="key:ada")
+    assert job["spec"]["template"]["metadata"]["annotations"]["gpufleet.io/submitted-by"] == "key:ada"
+    assert "gpufleet.io/submitted-by" not in rendered()["spec"]["template"]["metadata"]["annotations"]
+
+
 def test_what_was_admitted_is_not_changed() -> None:
     job, beside = a_job(gpus=1), [a_service(), a_config_map(a="b")]
     before = copy.deepcopy((job, beside))

@@ -86,6 +86,31 @@ class S3Objects:
             raise UnavailableError(f"S3 put {key}: {error}") from error
         return str(answer["ETag"])
 
+    async def tag_of(self, key: str) -> str | None:
+        """An object's ETag; None where there is none. Raises UnavailableError."""
+        try:
+            return str((await self._client.head_object(Bucket=self._bucket, Key=key))["ETag"])
+        except ClientError as error:
+            if error.response.get("Error", {}).get("Code") in {"NoSuchKey", "NotFound", "404"}:
+                return None
+            raise UnavailableError(f"S3 head {key}: {error}") from error
+        except (BotoCoreError, OSError, TimeoutError) as error:
+            raise UnavailableError(f"S3 head {key}: {error}") from error
+
+    async def folders(self, prefix: str) -> list[str]:
+        """What comes next in keys that begin so, up to and with the next slash, in order. Raises UnavailableError."""
+        found: list[str] = []
+        further: dict[str, Any] = {}
+        while True:
+            try:
+                answer = await self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, Delimiter="/", **further)
+            except (ClientError, BotoCoreError, OSError, TimeoutError) as error:
+                raise UnavailableError(f"S3 list {prefix}: {error}") from error
+            found += [one["Prefix"].removeprefix(prefix) for one in answer.get("CommonPrefixes", ())]
+            if not answer.get("IsTruncated"):
+                return found
+            further = {"ContinuationToken": answer["NextContinuationToken"]}
+
     async def listed(self, prefix: str, *, limit: int | None = None) -> list[Listed]:
         """The objects whose keys begin so, by key, at most `limit`; a request for each thousand. Raises UnavailableError."""
         found: list[Listed] = []

@@ -23,7 +23,7 @@ _FOLDER = "GPUFLEET_DYNAMODB_LOCAL"
 
 
 @contextmanager
-def _listening(command: list[str], port: int, *, folder: Path | None = None) -> Iterator[str]:
+def listening(command: list[str], port: int, *, folder: Path | None = None) -> Iterator[str]:
     """A child process, from when it listens; it ends with the block."""
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
@@ -57,7 +57,7 @@ def dynamodb_local() -> Iterator[str]:
         pytest.fail("DynamoDB Local listens on all interfaces: run it by `make test-real`, which gives it a network of its own")
     port = free_port()
     command = ["java", "-Djava.library.path=DynamoDBLocal_lib", "-jar", "DynamoDBLocal.jar", "-inMemory", "-sharedDb", "-port", str(port)]
-    with _listening(command, port, folder=Path(folder)) as url:
+    with listening(command, port, folder=Path(folder)) as url:
         yield url
 
 
@@ -79,5 +79,5 @@ def microburst(aws_endpoint: str) -> Iterator[str]:
     """The address of a proxy in front of the emulator. It breaks nothing yet; rules go to `/_microburst/rules`."""
     port = free_port()
     command = [sys.executable, "-m", "microburst", "--host", "127.0.0.1", "--port", str(port), "--upstream", aws_endpoint]
-    with _listening(command, port) as url:
+    with listening(command, port) as url:
         yield url

@@ -23,7 +23,7 @@ up: $(VENV)/.ready ## Start the embedded fleet until Ctrl-C
 test: $(VENV)/.ready ## The tests that need nothing but Python
 	$(BIN)/python -m pytest
 
-test-real: $(VENV)/.ready ## The tests against Amazon's DynamoDB Local (npm, Java) and through injected AWS faults
+test-real: $(VENV)/.ready ## The tests against DynamoDB Local (npm, Java), injected AWS faults and Prometheus (Debian's)
 	tests/real/run.sh $(BIN)/python
 
 kill-test: $(VENV)/.ready ## 500 jobs, 4 dispatchers, one killed with SIGKILL every second

@@ -218,18 +218,20 @@ async def test_a_resolver_that_hangs_holds_nobody_up(monkeypatch):
 
 
 async def test_a_name_that_hangs_occupies_one_thread():
-    going_on = threading.Event()
+    going_on, asked_for = threading.Event(), threading.Event()
     asked = []
 
     def resolve(host, port):
         asked.append(host)
         if host == "slow.example":
+            asked_for.set()
             going_on.wait()
         return [PUBLIC]
 
     both = UrlRules(resolve=resolve)
     waiting = [asyncio.create_task(both.check("https://slow.example")) for _ in range(100)]
     try:
+        assert await asyncio.to_thread(asked_for.wait, 10)
         assert (await both.check("https://quick.example")).addresses
         assert sorted(asked) == ["quick.example", "slow.example"]
     finally:

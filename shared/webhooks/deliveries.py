@@ -33,7 +33,8 @@ KEPT_ATTEMPTS: Final = 5
 KEPT_TEXT: Final = 256
 """Characters of an answer that are kept."""
 NOT_FINAL: Final = frozenset({408, 425, 429})
-"""Statuses of the 400s that don't end a delivery: timeout, too early, too many. 410 (gone) ends its endpoint as well: `Health.answered`."""
+"""Statuses of the 400s that don't end a delivery: timeout, too early, too many. Redirects end it, since nobody follows them. 410 (gone)
+ends its endpoint too: `Health.answered`."""
 
 
 class DeliveryState(StrEnum):
@@ -146,7 +147,7 @@ def attempted(delivery: Delivery, answer: Answer, moment: Moment) -> Delivery:
         return _changed(counted, moment, state=DeliveryState.DELIVERED, next_at=None, finished_at=moment.now, failures=0, reason=None)
     failures = delivery.failures + 1
     counted = counted.model_copy(update={"failures": failures})
-    if status is not None and 400 <= status < 500 and status not in NOT_FINAL:
+    if status is not None and 300 <= status < 500 and status not in NOT_FINAL:
         return given_up(counted, f"answered {status}", moment)
     if moment.now >= delivery.deadline:
         return given_up(counted, f"no attempt of {counted.attempts} has succeeded; the last: {_told(answer)}", moment)

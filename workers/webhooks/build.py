@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from datetime import timedelta
 
 from shared.aws import Aws
 from shared.clock import SystemClock
@@ -64,7 +65,14 @@ async def build(
     courier = Courier(
         deliveries=deliveries,
         sender=sender or HttpSender(rules=UrlRules.of(settings), secrets=secrets, clock=clock),
-        health=health or TableHealth(endpoints=Endpoints(table), clock=clock, ids=ids, chance=chance),
+        health=health
+        or TableHealth(
+            endpoints=Endpoints(table),
+            clock=clock,
+            ids=ids,
+            chance=chance,
+            disable_after=timedelta(seconds=settings.webhook_disable_seconds),
+        ),
         clock=clock,
         ids=ids,
         chance=chance,

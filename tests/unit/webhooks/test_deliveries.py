@@ -67,14 +67,14 @@ def test_any_status_of_the_200s_delivers(delivery, status):
     assert done.stamp != delivery.stamp
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 410, 413, 418, 422, 451, 499])
-def test_a_status_of_the_400s_is_final(delivery, status):
+@pytest.mark.parametrize("status", [301, 302, 307, 308, 400, 401, 403, 404, 405, 409, 410, 413, 418, 422, 451, 499])
+def test_a_redirect_or_a_status_of_the_400s_is_final(delivery, status):
     done = changes.attempted(delivery, Answer(status=status), at(1))
 
     assert (done.state, done.next_at, done.reason, done.attempts) == (DeliveryState.FAILED, None, f"answered {status}", 1)
 
 
-PASSING = [*(Answer(status=one) for one in (301, 307, 408, 425, 429, 500, 503, 599)), *(Answer(failure=one) for one in Failure)]
+PASSING = [*(Answer(status=one) for one in (408, 425, 429, 500, 503, 599)), *(Answer(failure=one) for one in Failure)]
 
 
 @pytest.mark.parametrize("answer", PASSING)

@@ -156,9 +156,7 @@ class Deliveries:
     async def waiting(self) -> int:
         """How many deliveries are on their way: for the fleet's own health. Reads the marks of all of them."""
         counts = [
-            await self._table.count(
-                index=keys.DUE_INDEX, key_condition="due_pk = :pk", values=items.to_wire({":pk": keys.deliveries_due(shard)})
-            )
+            await self._table.count(index=keys.DUE_INDEX, key_condition="due_pk = :pk", values={":pk": keys.deliveries_due(shard)})
             for shard in range(self._layout.due_shards)
         ]
         return sum(counts)

@@ -42,10 +42,10 @@ class Lanes:
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    def room(self, name: str) -> bool:
-        """Whether the lane takes more."""
+    def room(self, name: str) -> int:
+        """How much more a lane takes."""
         lane = self._lanes.get(name)
-        return not self._closed and (lane is None or len(lane.waiting) < self._waiting)
+        return 0 if self._closed else self._waiting - (len(lane.waiting) if lane is not None else 0)
 
     def holds(self, key: Hashable) -> bool:
         """Whether work under this key waits or runs."""

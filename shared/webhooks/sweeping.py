@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
@@ -28,6 +28,8 @@ PAGES: Final = 20
 """Pages of a sweep at most: so far behind the marks of endpoints that take no more, those of others are still found."""
 AT_ONCE: Final = 200
 """Deliveries that a sweep takes on."""
+BACKLOG: Final = timedelta(seconds=1)
+"""How soon it is looked again where more was due than there was room for."""
 SPARED: Final = 20
 """Deliveries to an endpoint that is being spared, which a sweep puts off at most; to move all of them would be a write for each."""
 
@@ -51,7 +53,7 @@ class DeliverySweeper:
         self._chance = chance
 
     async def sweep(self) -> datetime | None:
-        """Take on what is due and there is room for; returns when the next mark is due (now, where more is), None where there is none.
+        """Take on what is due and there is room for; returns when there is more to do, None where nothing waits.
 
         Raises UnavailableError where the marks can't be read. One delivery that can't be seen to doesn't hold up the others.
         """
@@ -64,27 +66,36 @@ class DeliverySweeper:
         return following
 
     async def _due(self) -> tuple[list[Mark], datetime | None]:
-        """Marks whose time has come and whose lane has room, in random order so that two sweepers seldom meet; and the time of the next."""
+        """Marks whose time has come and whose lane has room, in random order so that two sweepers seldom meet; and when to look again."""
         now = self._clock.now()
-        lanes = self._courier.lanes
         chosen: list[Mark] = []
+        following: datetime | None = None
+        lanes, taken = self._courier.lanes, Counter[str]()
+        async for mark in self._marks():
+            webhook_id = mark.key.webhook_id
+            if mark.at > now:
+                following = following or mark.at
+                break
+            if lanes.holds(mark.key):
+                continue
+            if len(chosen) < AT_ONCE and taken[webhook_id] < lanes.room(webhook_id):
+                taken[webhook_id] += 1
+                chosen.append(mark)
+            else:
+                following = now + BACKLOG
+        self._chance.shuffle(chosen)
+        return chosen, following
+
+    async def _marks(self) -> AsyncIterator[Mark]:
+        """The earliest marks, page by page as they are needed."""
         last: Mark | None = None
         for _ in range(PAGES):
             marks = await self._deliveries.due(limit=PAGE, after=last)
             for mark in marks:
-                if mark.at > now:
-                    self._chance.shuffle(chosen)
-                    return chosen, mark.at
-                if len(chosen) < AT_ONCE and lanes.room(mark.key.webhook_id) and not lanes.holds(mark.key):
-                    chosen.append(mark)
+                yield mark
             if len(marks) < PAGE:
-                self._chance.shuffle(chosen)
-                return chosen, None
+                return
             last = marks[-1]
-            if len(chosen) >= AT_ONCE:
-                break
-        self._chance.shuffle(chosen)
-        return chosen, now
 
     def _let_through(self, marks: Sequence[Mark]) -> list[Mark]:
         """Of endpoints that are being spared only so many: those are put off, so that the others are found behind them."""

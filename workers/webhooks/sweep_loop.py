@@ -21,15 +21,14 @@ MIN_SECONDS: Final = 0.5
 class DeliverySweepLoop:
     """Sweeps until it is stopped."""
 
-    def __init__(self, *, sweeper: DeliverySweeper, clock: Clock, idle_seconds: float = IDLE_SECONDS) -> None:
+    def __init__(self, *, sweeper: DeliverySweeper, clock: Clock) -> None:
         self._sweeper = sweeper
         self._clock = clock
-        self._idle_seconds = idle_seconds
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set."""
         while not stop.is_set():
-            pause = self._idle_seconds
+            pause = IDLE_SECONDS
             try:
                 following = await self._sweeper.sweep()
                 if following is not None:

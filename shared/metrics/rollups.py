@@ -49,14 +49,10 @@ def rollups_of(texts: Iterable[str]) -> tuple[Rollup, ...]:
     return tuple(dict.fromkeys(frozenset(Label(part) for part in text.split("+")) for text in texts))
 
 
-def measures_of(texts: Sequence[str]) -> frozenset[Measure]:
+def measures_of(texts: Sequence[str], *, field: str = "GPUFLEET_METRICS_MEASURES") -> frozenset[Measure]:
     """The measures of a setting; all where it has none. Raises InvalidError for a word that is no measure."""
     known = {measure.value: measure for measure in Measure}
-    problems = [
-        Problem(pointer="GPUFLEET_METRICS_MEASURES", value=text, rule=f"must be some of {', '.join(known)}")
-        for text in texts
-        if text not in known
-    ]
+    problems = [Problem(pointer=field, value=text, rule=f"must be some of {', '.join(known)}") for text in texts if text not in known]
     if problems:
         raise InvalidError(problems)
     return frozenset(known[text] for text in texts) or frozenset(Measure)

@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from workers.cli import dead_letters, jobs, keys, logs, openapi, policy, rejections, running, setup, submit, webhooks
+from workers.cli import dead_letters, jobs, keys, logs, metrics, openapi, policy, rejections, running, setup, submit, webhooks
 from workers.cli.failures import CommandError, ExitCode
 
 EPILOG = (
@@ -33,6 +33,7 @@ for group in (running, submit, jobs, logs, rejections, setup, openapi):
     group.register(app)
 app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(keys.app, name="keys")
+app.add_typer(metrics.app, name="metrics")
 app.add_typer(policy.app, name="policy")
 app.add_typer(webhooks.app, name="webhooks")
 

@@ -13,6 +13,7 @@ from workers.api.errors import answers
 from workers.api.fleet.dead_letters import router as dead_letters
 from workers.api.fleet.jobs import router as jobs
 from workers.api.fleet.keys import router as keys
+from workers.api.fleet.metrics import router as metrics
 from workers.api.fleet.webhooks import router as webhooks
 
 router = APIRouter(prefix="/fleet/v1", route_class=StrictRoute)
@@ -20,6 +21,7 @@ router.include_router(jobs)
 router.include_router(dead_letters)
 router.include_router(keys)
 router.include_router(webhooks)
+router.include_router(metrics)
 
 
 @router.get("/schemas/submission", tags=["Fleet: schemas"], dependencies=[READS], responses=answers(401, 403, 422, 429, 503))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from workers.local.refusals import Refusal, UnusableError
 
-DEFAULT_NODES = "2xg5.12xlarge,1xp4d.24xlarge,1xg5.12xlarge:spot,2xm7i.48xlarge"
-"""Per region: 20 GPUs and plenty of processors, so that a day's work of the examples finds room."""
+DEFAULT_NODES = "2xg5.12xlarge,1xp4d.24xlarge,1xg5.12xlarge:spot,2xm7i.48xlarge,1xg4ad.16xlarge"
+"""Per region: 20 GPUs of NVIDIA, 4 of AMD, and plenty of processors, so that a day's work of the examples finds room."""
 
 _REGION = re.compile(r"[a-z]{2,4}(?:-[a-z0-9]+)+-[0-9]+")
 """Names of AWS regions: us-east-1, us-gov-west-1, ap-southeast-5."""

@@ -43,7 +43,7 @@ def up(
 
     Unless said, each region has
 
-    2xg5.12xlarge,1xp4d.24xlarge,1xg5.12xlarge:spot,2xm7i.48xlarge
+    2xg5.12xlarge,1xp4d.24xlarge,1xg5.12xlarge:spot,2xm7i.48xlarge,1xg4ad.16xlarge
 
     GPUFLEET_… settings of the environment reach the workers, such as GPUFLEET_POLICY_FILE; what up decides itself can't be set so.
     """

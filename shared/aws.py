@@ -35,9 +35,16 @@ put together anew for each request, which takes as much as signing it.
 """
 
 
+def _nowhere(service: str, region: str) -> Any:
+    raise LookupError(f"{service} in {region}: these clients were not made by connect")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Aws:
-    """The clients of the control region; a service that was not asked for is None."""
+    """The clients of the control region; a service that was not asked for is None.
+
+    `elsewhere` makes a client of a service in another region, which is connected by its first call and closed with the others.
+    """
 
     dynamodb: Any = None
     sqs: Any = None
@@ -47,6 +54,7 @@ class Aws:
     dynamodbstreams: Any = None
     cloudwatch: Any = None
     pricing: Any = None
+    elsewhere: Callable[[str, str], Any] = _nowhere
 
 
 @asynccontextmanager
@@ -55,10 +63,11 @@ async def connect(region: str, *services: str, config: AioConfig = CONFIG) -> As
     session = get_session()
     async with AsyncExitStack() as stack:
 
-        async def make(service: str) -> Any:
-            return await stack.enter_async_context(session.create_client(service, region_name=region, config=config))
+        async def make(service: str, where: str = region) -> Any:
+            return await stack.enter_async_context(session.create_client(service, region_name=where, config=config))
 
-        yield Aws(**{service: LazyClient(partial(make, service)) if service in _LAZY else await make(service) for service in services})
+        made = {service: LazyClient(partial(make, service)) if service in _LAZY else await make(service) for service in services}
+        yield Aws(**made, elsewhere=lambda service, where: LazyClient(partial(make, service, where)))
 
 
 class LazyClient:
@@ -74,9 +83,29 @@ class LazyClient:
 
     def __getattr__(self, operation: str) -> Callable[..., Awaitable[Any]]:
         async def call(**request: Any) -> Any:
-            async with self._making:
-                if self._client is None:
-                    self._client = await self._make()
-            return await getattr(self._client, operation)(**request)
+            return await getattr(await self._connected(), operation)(**request)
 
         return call
+
+    def get_paginator(self, operation: str) -> LazyPaginator:
+        """Pages of what an operation lists."""
+        return LazyPaginator(self._connected, operation)
+
+    async def _connected(self) -> Any:
+        async with self._making:
+            if self._client is None:
+                self._client = await self._make()
+        return self._client
+
+
+class LazyPaginator:
+    """Pages, the first of which makes the client."""
+
+    def __init__(self, connected: Callable[[], Awaitable[Any]], operation: str) -> None:
+        self._connected = connected
+        self._operation = operation
+
+    async def paginate(self, **request: Any) -> AsyncIterator[Any]:
+        """One page after the other."""
+        async for page in (await self._connected()).get_paginator(self._operation).paginate(**request):
+            yield page

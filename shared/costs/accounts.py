@@ -11,6 +11,7 @@ from typing import Final
 from pydantic import AwareDatetime
 
 from shared.costs.allocation import allocate
+from shared.costs.ledger import LATE
 from shared.costs.model import EXACT, GIB, CostRow, Window, exact_sum, hours
 from shared.costs.opencost_model import OpenCostReading
 from shared.costs.reports import AllocationRow
@@ -44,7 +45,8 @@ class Gap(Record):
 class Basis(Record):
     """What an account rests on. Money in USD, to 9 digits.
 
-    `final`: an observer has told of the time after the window, so that another account would say the same. `all_pods`: the rest of the
+    `final`: an observer has told of the time after the window, and it is so long over that no late news are taken in any more: another
+    account would say the same. `all_pods`: the rest of the
     nodes was idle; otherwise others may have used it. `shares` says by whose ratio a node's price is split.
     """
 
@@ -102,7 +104,7 @@ def account_of(usage: Usage, rates: Rates, *, region: str, made_at: AwareDatetim
         node_cost=node_cost,
         complete_to=usage.complete_to,
         gaps=[Gap(start=gap.start, end=gap.end) for gap in usage.gaps],
-        final=usage.final,
+        final=usage.final and made_at >= usage.window.end + LATE,
         all_pods=usage.all_pods,
         opencost=opencost,
     )

@@ -1,0 +1,34 @@
+"""`python -m workers.costs`: reports what everything cost, window by window, for all regions. Any number may run."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from shared.aws import connect
+from shared.errors import FleetError
+from shared.queues.queue import Queue
+from shared.settings import Settings
+from workers.costs.build import SERVICES, build
+from workers.costs.loop import CostLoop
+from workers.process import serve
+
+
+async def main(stop: asyncio.Event) -> None:
+    """Report until asked to stop."""
+    settings = Settings()
+    async with connect(settings.control_region, *SERVICES) as aws:
+        loop = CostLoop(
+            work=await build(settings, aws),
+            queue=await Queue.open(aws.sqs, settings.tasks_queue),
+            regions=settings.regions,
+            grace_seconds=settings.shutdown_seconds,
+        )
+        await loop.run(stop)
+
+
+if __name__ == "__main__":
+    try:
+        serve(main, worker="costs")
+    except FleetError as error:
+        sys.exit(str(error))

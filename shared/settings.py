@@ -70,6 +70,9 @@ class Settings(BaseSettings):
     webhook_ports: Annotated[tuple[Annotated[int, Field(ge=1, le=65535)], ...], NoDecode] = (443, 8443)
     """The only ports that webhooks may have, separated by commas."""
 
+    webhook_lease_seconds: float = Field(default=60.0, gt=0)
+    """How long a worker may take with one delivery before another sends it too; an attempt takes 20 s at most."""
+
     webhook_local: bool = False
     """Webhooks may use http, any port and this machine's loopback interface: for the embedded fleet and for tests."""
 
@@ -111,6 +114,12 @@ class Settings(BaseSettings):
     metrics_port: int = Field(default=9105, ge=0, le=65535)
     """Where the metrics worker serves `/metrics`; port 0 takes any free one. It knows no callers, so mind who reaches another host."""
 
+    usage_write_seconds: float = Field(default=600.0, ge=1, le=3600)
+    """How often an observer writes its account of the hour that runs, an object each time; an hour that is over is written at once."""
+
+    usage_all_pods: bool = False
+    """Observers keep account of all pods, not of the fleet's only: one more watch of each cluster, and what is idle is told from others."""
+
     costs_interval_minutes: int = Field(default=60, ge=5, le=1440)
     """How long the windows of cost reports are. They begin at multiples of it since 1970, UTC."""
 
@@ -147,6 +156,11 @@ class Settings(BaseSettings):
     def lease(self) -> timedelta:
         """How long a claim lasts."""
         return timedelta(seconds=self.lease_seconds)
+
+    @property
+    def webhook_lease(self) -> timedelta:
+        """How long a delivery stays with the worker that has taken it on."""
+        return timedelta(seconds=self.webhook_lease_seconds)
 
     @property
     def submissions_queue(self) -> str:

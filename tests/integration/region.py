@@ -29,6 +29,7 @@ from workers.local.cluster.kubeconfig import write_kubeconfig
 from workers.local.cluster.node_shapes import parse_shapes
 from workers.local.cluster.server import ClusterServer
 from workers.observer.build import build as build_observer
+from workers.observer.usage import UsageAccount
 from workers.sweeper.loop import SweeperLoop
 
 REGION = "us-east-1"
@@ -105,8 +106,8 @@ class Region:
         loop = await build_dispatcher(self.core, self.aws.sqs, self.api, region=REGION, owner=name, **options)
         return self._start(loop.run)
 
-    async def observer(self) -> Worker:
-        return self._start(build_observer(self.core, self.api, region=REGION).run)
+    async def observer(self, usage: UsageAccount | None = None) -> Worker:
+        return self._start(build_observer(self.core, self.api, region=REGION, usage=usage).run)
 
     async def sweeper(self, prices: Any = None) -> Worker:
         core = self.core

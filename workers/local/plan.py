@@ -107,7 +107,7 @@ def workers(options: Options, layout: Layout) -> list[ChildSpec]:
 
 def worker_environment(options: Options, layout: Layout) -> dict[str, str]:
     """What the workers have in common, and what one more of them would need."""
-    settings = {"GPUFLEET_SPOT_PRICES_FILE": str(layout.spot_prices), **options.settings}
+    settings = {"GPUFLEET_SPOT_PRICES_FILE": str(layout.spot_prices), "GPUFLEET_USAGE_WRITE_SECONDS": "10", **options.settings}
     if is_loopback(layout.api_host):  # else others could have this machine's own services called, which ask for no credentials
         settings.setdefault("GPUFLEET_WEBHOOK_LOCAL", "true")
     if options.kubeconfig is not None:

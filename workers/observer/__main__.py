@@ -10,6 +10,7 @@ from shared.clusters import client
 from shared.settings import Settings
 from workers.assembly import assemble
 from workers.observer.build import build
+from workers.observer.usage import usage_account
 from workers.process import serve
 
 
@@ -22,7 +23,7 @@ async def main(region: str, stop: asyncio.Event) -> None:
         client.connect(kubeconfig=settings.kubeconfig, context=context) as api,
     ):
         core = await assemble(settings, aws, regions=[region])
-        await build(core, api, region=region).run(stop)
+        await build(core, api, region=region, usage=usage_account(core, api, region=region)).run(stop)
 
 
 if __name__ == "__main__":

@@ -16,10 +16,11 @@ from shared.jobs.stopping import Stopping
 from shared.store.cluster_reports import ClusterReports
 from workers.assembly import Core
 from workers.observer.loop import ObserverLoop
+from workers.observer.usage import UsageAccount, where
 
 
-def build(core: Core, api: KubernetesApi, *, region: str) -> ObserverLoop:
-    """The loop of the observer of the cluster behind `api`."""
+def build(core: Core, api: KubernetesApi, *, region: str, usage: UsageAccount | None = None) -> ObserverLoop:
+    """The loop of the observer of the cluster behind `api`; with `usage` it keeps that account, too."""
     settings = core.settings
     index = PodIndex()
     logs = ClusterLogs(api, core.objects, pods=index)
@@ -49,8 +50,9 @@ def build(core: Core, api: KubernetesApi, *, region: str) -> ObserverLoop:
     return ObserverLoop(
         observation=observation,
         jobs=job_feed(api),
-        pods=pod_feed(api),
-        nodes=node_feed(api),
+        pods=pod_feed(api, usage=where(region) if usage else None),
+        nodes=node_feed(api, usage=where(region) if usage else None),
+        usage=usage,
         index=index,
         report=tell,
         grace_seconds=settings.shutdown_seconds,

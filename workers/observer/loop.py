@@ -17,6 +17,7 @@ from shared.errors import FleetError
 from shared.jobs.observation import Fact, Observation, work
 from shared.jobs.ports import Observed
 from workers.observer.facts import FactQueue
+from workers.observer.usage import UsageAccount
 from workers.process import until_stopped
 
 log = structlog.get_logger()
@@ -42,6 +43,7 @@ class ObserverLoop:
         index: PodIndex,
         report: Report,
         grace_seconds: float,
+        usage: UsageAccount | None = None,
         resync_seconds: float = RESYNC_SECONDS,
         report_seconds: float = REPORT_SECONDS,
     ) -> None:
@@ -52,6 +54,7 @@ class ObserverLoop:
         self._index = index
         self._report = report
         self._grace_seconds = grace_seconds
+        self._usage = usage
         self._resync_seconds = resync_seconds
         self._report_seconds = report_seconds
         self._known: dict[str, Observed] = {}
@@ -70,6 +73,7 @@ class ObserverLoop:
                 self._follow_nodes(),
                 self._resync_forever(),
                 self._report_forever(),
+                *([self._usage.run()] if self._usage is not None else []),
             )
         ]
         try:
@@ -78,7 +82,8 @@ class ObserverLoop:
             for task in loops:
                 task.cancel()
             await asyncio.gather(*loops, return_exceptions=True)
-            await self._facts.close(grace_seconds=self._grace_seconds)
+            closing = [self._facts.close(grace_seconds=self._grace_seconds), *([self._usage.close()] if self._usage is not None else [])]
+            await asyncio.gather(*closing)
 
     async def _follow_jobs(self) -> None:
         async for item in self._jobs:
@@ -107,6 +112,8 @@ class ObserverLoop:
 
     async def _follow_pods(self) -> None:
         async for item in self._pods:
+            if self._usage is not None:
+                self._usage.pod(item)
             match item:
                 case Listed():
                     self._index.replace(item.objects)
@@ -122,6 +129,8 @@ class ObserverLoop:
 
     async def _follow_nodes(self) -> None:
         async for item in self._nodes:
+            if self._usage is not None:
+                self._usage.node(item)
             match item:
                 case Listed():
                     self._machines = {node.name: node for node in item.objects}

@@ -28,6 +28,7 @@ from workers.ingest.ingest import build as build_ingest
 from workers.ingest.loop import IngestLoop
 from workers.loops import Loop, Passes
 from workers.observer.build import build as build_observer
+from workers.observer.usage import usage_account
 from workers.process import owner
 from workers.sweeper.build import build as build_sweeper
 
@@ -125,7 +126,8 @@ async def _put_together(settings: Settings, region: str, names: Sequence[str]) -
                     dispatcher = await build_dispatcher(shared, aws.sqs, api, region=region, owner=own)
                     parts[name] = Part(run=dispatcher.run, owner=own, passes=dispatcher.passes)
                 case "observer":
-                    parts[name] = Part(run=build_observer(shared, api, region=region).run)
+                    usage = usage_account(shared, api, region=region)
+                    parts[name] = Part(run=build_observer(shared, api, region=region, usage=usage).run)
                 case "sweeper":
                     parts[name] = Part(run=(await stack.enter_async_context(build_sweeper(shared))).run)
                 case "ingest":

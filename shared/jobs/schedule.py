@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from shared.clock import sortable
+from shared.clock import from_sortable, sortable
 from shared.jobs.model import Head, earliest
 from shared.jobs.states import State
 
@@ -23,6 +23,11 @@ def in_ready_list(head: Head) -> bool:
 def ready_order(head: Head) -> str:
     """Priority (100 first), fairness tag, time of submission, id: texts that sort as the jobs are to be claimed."""
     return f"{100 - head.priority:03d}#{FAIRNESS_TAG}#{sortable(head.submitted_at)}#{head.id}"
+
+
+def submitted_in(order: str) -> datetime:
+    """The time of submission in a place of the ready order."""
+    return from_sortable(order.split("#")[2])
 
 
 def total_deadline(head: Head) -> datetime | None:

@@ -51,8 +51,7 @@ class Counters:
         wanted = [keys.counter(region, shard) for region in regions for shard in range(self._layout.counter_shards)]
         totals: dict[str, Counter[str]] = {region: Counter() for region in regions}
         for item in await self._table.batch_get(wanted):
-            region = item["pk"].removeprefix("COUNT#").rsplit("#", 1)[0]
-            totals[region].update({name: int(value) for name, value in item.items() if name not in {"pk", "sk"}})
+            totals[keys.counted_region(item["pk"])].update({name: int(value) for name, value in item.items() if name not in {"pk", "sk"}})
         result = {}
         for region in regions:
             claimed = await self._claimed(region) if totals[region][State.QUEUED] else 0

@@ -101,6 +101,11 @@ def counter(region: str, shard: int) -> dict[str, str]:
     return {"pk": f"COUNT#{region}#{shard}", "sk": "COUNT"}
 
 
+def counted_region(pk: str) -> str:
+    """The region in the key of a shard of counters."""
+    return pk.removeprefix("COUNT#").rsplit("#", 1)[0]
+
+
 def total(noun: str, of: str | None = None) -> dict[str, str]:
     """Key of how many things of a sort there are, or how many of one part of them."""
     return {"pk": f"TOTAL#{noun}" if of is None else f"TOTAL#{noun}#{of}", "sk": "TOTAL"}
@@ -160,6 +165,15 @@ def checkpoint(stream: str, shard: str) -> dict[str, str]:
 def cluster_report(region: str) -> dict[str, str]:
     """Key of what the observer last said of a region's cluster."""
     return {"pk": f"CLUSTER#{region}", "sk": "REPORT"}
+
+
+BEATS = "LOOPS"
+"""Partition of what is told of workers' loops."""
+
+
+def beat(worker: str, region: str | None, owner: str) -> dict[str, str]:
+    """Key of what the loop of one process tells of itself."""
+    return {"pk": BEATS, "sk": f"{worker}#{region or '*'}#{owner}"}
 
 
 def listed_order(head: Head) -> str:

@@ -1,0 +1,86 @@
+"""Has a process tell of its loop while it runs (`shared.health.beats`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final, Protocol
+
+import structlog
+
+from shared.clock import Clock
+from shared.errors import FleetError
+from shared.health.beats import EVERY, Beat, Progress, state_of
+from shared.health.model import LoopState
+from workers.process import owner
+
+log = structlog.get_logger()
+
+LOOK_SECONDS: Final = 15.0
+_LONGEST_ERROR: Final = 500
+
+
+class Beats(Protocol):
+    """Keeps beats (`shared.store.beats`)."""
+
+    async def put(self, beat: Beat) -> None:
+        """Replace what was told of this loop. Raises UnavailableError."""
+        ...
+
+
+@asynccontextmanager
+async def beating(
+    beats: Beats, passes: Progress, *, worker: str, clock: Clock, region: str | None = None, look_seconds: float = LOOK_SECONDS
+) -> AsyncIterator[None]:
+    """Tell that a loop begins, how it is, and that it ends, as long as the block lasts. What can't be told is told later."""
+    teller = _Teller(beats, passes, worker=worker, region=region, clock=clock)
+    task = asyncio.create_task(teller.forever(look_seconds))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await teller.tell(ended=True)
+
+
+class _Teller:
+    def __init__(self, beats: Beats, passes: Progress, *, worker: str, region: str | None, clock: Clock) -> None:
+        self._beats = beats
+        self._passes = passes
+        self._worker = worker
+        self._region = region
+        self._owner = owner(region or "all")
+        self._clock = clock
+        self._told: Beat | None = None
+
+    async def forever(self, look_seconds: float) -> None:
+        """Tell when there is something to tell."""
+        while True:
+            if self._is_news():
+                await self.tell()
+            await asyncio.sleep(look_seconds)
+
+    def _is_news(self) -> bool:
+        now = self._clock.now()
+        return self._told is None or self._told.state is not state_of(self._passes, now) or now - self._told.at >= EVERY
+
+    async def tell(self, *, ended: bool = False) -> None:
+        """Tell how the loop is."""
+        now, passes = self._clock.now(), self._passes
+        beat = Beat(
+            worker=self._worker,
+            region=self._region,
+            owner=self._owner,
+            at=now,
+            state=LoopState.WELL if ended else state_of(passes, now),
+            passed_at=passes.succeeded_at,
+            error=passes.error[:_LONGEST_ERROR] if passes.error is not None else None,
+            ended=ended,
+        )
+        try:
+            await self._beats.put(beat)
+        except FleetError as error:
+            log.warning("beat not told", error=str(error))
+            return
+        self._told = beat

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 from typing import Final
 
 from shared.costs.accounts import Account
-from shared.costs.model import CostRow, RowKind, Window
+from shared.costs.model import CostRow, RowKind, Window, exact_sum
 from shared.costs.report_keys import ReportKeys
 from shared.costs.report_store import ReportStore
 from shared.costs.totals import By, Total, totals
@@ -36,6 +37,11 @@ class Answer:
     reports: Sequence[Window]
     missing: Sequence[Window]
     incomplete: int
+
+    @property
+    def total_cost(self) -> Decimal:
+        """All of it, in USD."""
+        return exact_sum(total.total_cost for total in self.totals)
 
 
 class CostQueries:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from shared.webhooks.registration import Registration
     from shared.webhooks.urls import UrlRules
     from workers.api.dispatch_pass import Poll
+    from workers.costing import Costing
 
 
 class LogReader(Protocol):
@@ -80,8 +81,8 @@ class Follower(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Core:
-    """The services behind the doors. `clusters`, `poll` and `logs` are None in a process that reaches no cluster, `costs` without a worker
-    that measures them."""
+    """The services behind the doors. `clusters`, `poll` and `logs` are None in a process that reaches no cluster; `costs`, those of this
+    region, and `costing`, those of all, where nothing knows of them."""
 
     settings: Settings
     region: str
@@ -110,6 +111,7 @@ class Core:
     poll: Poll | None = None
     logs: LogReader | None = None
     costs: CostReports | None = None
+    costing: Costing | None = None
     following: Following = field(default_factory=Following)
     loops: Loops = field(default_factory=Loops)
     """The loops of workers that run in this process beside the API."""
@@ -170,6 +172,8 @@ async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = 
         clusters=reaches,
         poll=_poll(parts, reaches, region) if reaches else None,
         logs=_logs(reaches) if reaches else None,
+        costs=later(lambda: _costing(parts, aws).region(region)),
+        costing=later(lambda: _costing(parts, aws)),
     )
 
 
@@ -219,6 +223,12 @@ def _webhook_urls(settings: Settings) -> UrlRules:
     from shared.webhooks.urls import UrlRules
 
     return UrlRules.of(settings)
+
+
+def _costing(parts: assembly.Core, aws: Aws) -> Costing:
+    from workers.costing import costing
+
+    return costing(parts.settings, aws, clock=parts.clock)
 
 
 def _poll(parts: assembly.Core, reaches: ClusterAccess, region: str) -> Poll:

@@ -54,8 +54,9 @@ class Measured:
 @pytest.mark.parametrize(
     ("method", "path", "body"), [("GET", "status", None), ("GET", "reports?adhoc=true&limit=1000", None), ("POST", "reports", {})]
 )
-async def test_without_a_worker_the_reason_is_told(shared_client, method, path, body):
-    answer = await shared_client.request(method, f"{COST}/{path}", json=body)
+async def test_where_nothing_knows_of_costs_the_reason_is_told(shared_core, method, path, body):
+    async with serving(dataclasses.replace(shared_core, costs=None)) as client:
+        answer = await client.request(method, f"{COST}/{path}", json=body)
 
     assert answer.status_code == 503
     assert answer.json()["detail"].startswith("Cost monitoring is unavailable in this region: ")
@@ -112,4 +113,14 @@ async def test_reports_are_made_by_administrators(shared_core):
     caller = Caller(name="ann", rights=frozenset({Right.READ, Right.SUBMIT}))
     async with serving_caller(shared_core, caller) as client:
         assert (await client.post(f"{COST}/reports", json={})).status_code == 403
-        assert (await client.get(f"{COST}/status")).status_code == 503
+        assert (await client.get(f"{COST}/status")).status_code == 200
+
+
+async def test_who_is_bound_to_namespaces_is_told_of_those_only(shared_core):
+    rights = frozenset(Right)
+    core = dataclasses.replace(shared_core, costs=Measured())
+    async with serving_caller(core, Caller(name="bob", rights=rights, namespaces=frozenset({"other"}))) as client:
+        status = (await client.get(f"{COST}/status")).json()
+        made = await client.post(f"{COST}/reports", json={})
+    assert (status["allocation_names"], status["last_scheduled_report"]) == ([], None)
+    assert made.status_code == 403

@@ -116,6 +116,19 @@ async def test_what_rests_on_a_part_of_the_window_is_made_again_when_more_is_kno
     assert {row.namespace for row in await costs.store.rows(KEYS)} >= {"late"}
 
 
+async def test_a_report_is_final_when_no_late_news_are_taken_in_any_more(costs):
+    _machines(costs)
+    costs.clock.at = at("11:01")
+    early = await costs.reporter().report(TEN)
+    costs.told.pods.append(pod("told late", "10:40", "10:50", namespace="late"))
+    costs.clock.at = at("12:00")
+    late = await costs.reporter().report(TEN)
+
+    assert (early.summary.complete, early.summary.final) == (True, False)
+    assert (late.changed, late.summary.final) == (True, True)
+    assert "late" in {row.namespace for row in await costs.store.rows(KEYS)}
+
+
 async def test_two_workers_that_know_different_things_leave_files_of_one_account(costs):
     _machines(costs)
     other = replace(costs, told=replace(costs.told, pods=[pod("x", "10:00", "11:00", namespace="x")], asked=[]))

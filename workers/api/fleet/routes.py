@@ -10,6 +10,7 @@ from shared.queues.submissions import json_schema
 from workers.api.bodies import StrictRoute
 from workers.api.dependencies import READS
 from workers.api.errors import answers
+from workers.api.fleet.costs import router as costs
 from workers.api.fleet.dead_letters import router as dead_letters
 from workers.api.fleet.jobs import router as jobs
 from workers.api.fleet.keys import router as keys
@@ -22,6 +23,7 @@ router.include_router(dead_letters)
 router.include_router(keys)
 router.include_router(webhooks)
 router.include_router(metrics)
+router.include_router(costs)
 
 
 @router.get("/schemas/submission", tags=["Fleet: schemas"], dependencies=[READS], responses=answers(401, 403, 422, 429, 503))

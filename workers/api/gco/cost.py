@@ -11,7 +11,7 @@ from shared.errors import NotHereError
 from workers.about import SERVICE
 from workers.api.bodies import StrictRoute
 from workers.api.core import Core
-from workers.api.dependencies import ADMINISTERS, READS, CoreOf
+from workers.api.dependencies import READS, Administrator, CoreOf, Reader
 from workers.api.errors import answers
 from workers.api.gco.cost_schemas import (
     CostReport,
@@ -26,10 +26,13 @@ from workers.api.gco.cost_schemas import (
 router = APIRouter(prefix="/api/v1/cost", tags=["Cost"], route_class=StrictRoute)
 
 
-@router.get("/status", dependencies=[READS], responses=answers(401, 403, 422, 429, 503))
-async def get_cost_status(core: CoreOf) -> CostStatusAnswer:
-    """Whether costs are measured in this region, and the last report."""
+@router.get("/status", responses=answers(401, 403, 422, 429, 503))
+async def get_cost_status(core: CoreOf, caller: Reader) -> CostStatusAnswer:
+    """Whether costs are measured in this region, and the last report. Who is bound to namespaces is told of those only, and no sums."""
     status = await _costs(core).status()
+    if caller.namespaces is not None:
+        names = list(caller.within(status.allocation_names))
+        status = status.model_copy(update={"allocation_names": names, "last_scheduled_report": None})
     return CostStatusAnswer.of(status, service=SERVICE, region=core.region, timestamp=core.clock.now())
 
 
@@ -44,12 +47,12 @@ async def list_cost_reports(core: CoreOf, adhoc: bool = False, limit: Annotated[
 @router.post(
     "/reports",
     status_code=201,
-    dependencies=[ADMINISTERS],
     response_model_exclude_unset=True,
     responses=answers(401, 403, 413, 422, 429, 503),
 )
-async def generate_cost_report(body: CostReportRequest, core: CoreOf) -> CostReportAnswer:
+async def generate_cost_report(body: CostReportRequest, core: CoreOf, caller: Administrator) -> CostReportAnswer:
     """Write a report of the last hours now. It concerns all namespaces, and so is for administrators."""
+    caller.require_all_namespaces("a cost report")
     made = await _costs(core).generate(window_hours=body.window_hours)
     answer = CostReportAnswer(timestamp=core.clock.now(), region=core.region, bucket=made.bucket, report=CostReport.of(made.report))
     return answer.model_copy(update={"rows": [CostRow.of(row) for row in made.rows]}) if body.include_rows else answer
@@ -57,5 +60,5 @@ async def generate_cost_report(body: CostReportRequest, core: CoreOf) -> CostRep
 
 def _costs(core: Core) -> CostReports:
     if core.costs is None:
-        raise NotHereError("Cost monitoring is unavailable in this region: no cost worker runs beside this API")
+        raise NotHereError("Cost monitoring is unavailable in this region: nothing that knows of costs runs beside this API")
     return core.costs

@@ -1,0 +1,111 @@
+"""Costs: what was used and paid, by whatever it is to be told, and the reports that it is read from."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import AwareDatetime
+
+from shared.costs.model import Window
+from shared.costs.report_keys import ReportKeys
+from shared.costs.totals import By
+from shared.costs.windows import last_hours
+from shared.errors import InvalidError, NotHereError, Problem
+from workers.api.bodies import StrictRoute
+from workers.api.core import Core
+from workers.api.dependencies import READS, Administrator, CoreOf, Reader
+from workers.api.errors import answers
+from workers.api.fleet.cost_schemas import (
+    CostReportEntry,
+    CostReportsAnswer,
+    CostReportTotalsAnswer,
+    CostReportWanted,
+    CostSummary,
+    CostTotalsAnswer,
+)
+from workers.costing import Costing
+
+router = APIRouter(prefix="/costs", tags=["Fleet: costs"], route_class=StrictRoute)
+
+Region = Annotated[str | None, Query(max_length=64, description="That of this API, unless said.")]
+Label = Annotated[str | None, Query(max_length=316, description="The key of a label; with `by=label` only.")]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+_DAY = timedelta(hours=24)
+
+
+@router.get("", responses=answers(401, 403, 422, 429, 503))
+async def get_costs(
+    core: CoreOf,
+    caller: Reader,
+    region: Region = None,
+    since: Annotated[AwareDatetime | None, Query(alias="from", description="24 hours before the end, unless said.")] = None,
+    to: Annotated[AwareDatetime | None, Query(description="Now, unless said.")] = None,
+    by: By = By.NAMESPACE,
+    label: Label = None,
+    limit: Limit = 100,
+) -> CostTotalsAnswer:
+    """Totals of the scheduled reports of at most 31 days. Who is bound to namespaces sees what is theirs, and nothing of what was idle."""
+    costing = _costing(core)
+    chosen = costing.known(region or core.region)
+    found = await costing.queries.over(chosen, _window(core, since, to), by, label=label, namespaces=caller.namespaces)
+    return CostTotalsAnswer.of(found, region=chosen, by=by, label=label, limit=limit)
+
+
+@router.get("/reports", dependencies=[READS], responses=answers(401, 403, 422, 429, 503))
+async def list_reports(core: CoreOf, region: Region = None, adhoc: bool = False, limit: Limit = 50) -> CostReportsAnswer:
+    """The newest reports: those of the schedule, or those that were asked for."""
+    costing = _costing(core)
+    chosen = costing.known(region or core.region)
+    found = await costing.store.newest(chosen, adhoc=adhoc, limit=limit)
+    reports = [CostReportEntry.of(keys, listed) for keys, listed in found]
+    return CostReportsAnswer(region=chosen, bucket=core.settings.bucket, reports=reports)
+
+
+@router.get("/reports/{key:path}", responses=answers(401, 403, 404, 422, 429, 503))
+async def get_report(
+    key: str, core: CoreOf, caller: Reader, region: Region = None, by: By = By.NAMESPACE, label: Label = None, limit: Limit = 100
+) -> CostReportTotalsAnswer:
+    """One report by its key, or the newest of the schedule as `latest`; `region` is for the latter."""
+    costing = _costing(core)
+    queries = costing.queries
+    if key == "latest":
+        key = await queries.latest(costing.known(region or core.region))
+    found = await queries.of_report(key, by, label=label, namespaces=caller.namespaces)
+    keys = ReportKeys.parse(key)
+    summary = await costing.store.summary(keys) if keys is not None and caller.namespaces is None else None
+    told = CostSummary(**dict(summary)) if summary is not None else None
+    chosen = keys.region if keys is not None else core.region
+    return CostReportTotalsAnswer.of(found, region=chosen, by=by, label=label, limit=limit, key=key, summary=told)
+
+
+@router.post("/reports", status_code=201, responses=answers(401, 403, 413, 422, 429, 503))
+async def write_report(body: CostReportWanted, core: CoreOf, caller: Administrator) -> CostSummary:
+    """Write a report now, of any time."""
+    caller.require_all_namespaces("a cost report")
+    costing = _costing(core)
+    region = costing.known(body.region or core.region)
+    if body.start is None and body.end is None:
+        window = last_hours(body.hours or 24, now=core.clock.now())
+    elif body.hours is not None or body.start is None or body.end is None:
+        rule = "must be given alone, or both `start` and `end` instead of it"
+        raise InvalidError([Problem(pointer="/hours", value=body.hours, rule=rule)])
+    else:
+        window = Window(body.start, body.end)
+    summary, _ = await costing.region(region).generate_window(window)
+    return CostSummary(**dict(summary))
+
+
+def _window(core: Core, since: datetime | None, to: datetime | None) -> Window:
+    end = to or core.clock.now()
+    start = since or end - _DAY
+    if end <= start:
+        raise InvalidError([Problem(pointer="/to", value=end.isoformat(), rule=f"must be after the beginning, {start.isoformat()}")])
+    return Window(start, end)
+
+
+def _costing(core: Core) -> Costing:
+    if core.costing is None:
+        raise NotHereError("costs are unknown here: nothing that knows of them runs beside this API")
+    return core.costing

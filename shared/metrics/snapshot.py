@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -113,7 +114,7 @@ def decode(data: bytes) -> Snapshot:
             gpus=tuple(_read(gpu) for gpu in document["gpus"]),
             exporters=tuple(ExporterState(**one) for one in document["exporters"]),
         )
-    except (KeyError, TypeError, OSError, EOFError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, zlib.error) as error:
         raise ValueError(f"no snapshot of GPUs: {error}") from error
 
 

@@ -5,6 +5,7 @@ They take identifiers of their own, and no place of anybody's, so that a cluster
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -154,10 +155,10 @@ class Exporters:
         return [Slot(cluster=self._world.name, node=node.name, index=index, board=board, holding=held.get(index)) for index in range(count)]
 
     def _holders(self, node: str, resource: str) -> list[tuple[Entry, int, str]]:
-        """The pods on a node that have not ended and hold GPUs, the oldest first: how many, and in which container."""
+        """The pods on a node that have not ended and hold GPUs, in the order in which they started: how many, and in which container."""
         found = []
         pods = self._world.store.select(self._world.pods, "", Selector(self._world.pods, fields=f"spec.nodeName={node}"))
-        for pod in sorted(pods, key=lambda pod: (pod.obj["metadata"]["creationTimestamp"], pod.namespace, pod.name)):
+        for pod in sorted(pods, key=lambda pod: (self._started(pod.uid) or math.inf, pod.namespace, pod.name)):
             if pod.obj["status"].get("phase") in ("Succeeded", "Failed"):
                 continue
             asked = {one["name"]: container_requests(one).get(resource, 0) for one in pod.obj["spec"]["containers"]}

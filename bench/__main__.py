@@ -13,7 +13,7 @@ import structlog
 
 from bench.figures import Figure, Options, print_table, write_results
 
-NAMES = ("calls", "idle", "throughput", "latency", "contention", "lists", "job_pages", "memory", "imports", "submitting")
+NAMES = ("calls", "idle", "throughput", "latency", "contention", "lists", "job_pages", "memory", "imports", "submitting", "webhooks")
 
 
 async def _measure(names: list[str], options: Options) -> list[Figure]:

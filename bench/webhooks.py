@@ -1,0 +1,220 @@
+"""What sick endpoints cost the healthy ones: 1,000 events, 50 endpoints, of which one hangs, one answers 500 and one sends 2 GB.
+
+Ten namespaces have five endpoints each, and every endpoint is told of all the events of its namespace. The events wait in the table's
+stream when the worker starts, a process of its own with every setting at its default; the clock stops when the 47 healthy endpoints have
+all of theirs. Runs in which the three are well alternate with runs in which they are sick, and the medians are compared: so both have
+the same number of deliveries to make.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from bench.figures import Figure, Options
+from bench.stage import REGION, Fleet, Stage, child, fleet, stage
+from shared.clock import SystemClock
+from shared.ids import RandomIds
+from shared.jobs import transitions
+from shared.jobs.model import Head
+from shared.jobs.states import State
+from shared.store.webhooks import Webhooks
+from shared.webhooks.model import Webhook
+
+NAMESPACES: Final = 10
+EACH: Final = 5
+SICK: Final = ("hangs", "fails", "floods")
+HEALTHY: Final = "healthy"
+FLOOD: Final = 2 * 1024**3
+BOUND: Final = 1.2
+SECONDS: Final = 600.0
+_WRITERS: Final = 16
+
+Respond = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@dataclass
+class Endpoint:
+    """A receiver: what it has had, and what it sent."""
+
+    namespace: str
+    kind: str
+    sick: bool
+    port: int = 0
+    had: Counter[str] = field(default_factory=Counter)
+    attempts: int = 0
+    sent: int = 0
+
+
+@dataclass
+class Round:
+    """One run: seconds until the healthy had all, and what came of the sick."""
+
+    seconds: float
+    doubles: int
+    sick: dict[str, dict[str, int]]
+
+
+async def run(options: Options) -> list[Figure]:
+    """The ratio of the times beside sick endpoints and without."""
+    events, rounds = (200, 1) if options.quick else (1000, 2)
+    without: list[Round] = []
+    with_sick: list[Round] = []
+    async with stage(nodes="1xm5.large") as place:
+        for _ in range(rounds):
+            without.append(await _round(place, events, sick=False))
+            with_sick.append(await _round(place, events, sick=True))
+    ratio = statistics.median(one.seconds for one in with_sick) / statistics.median(one.seconds for one in without)
+    healthy = NAMESPACES * EACH - len(SICK)
+    note = f"{events} events, {events * EACH:,} deliveries; until {healthy} healthy endpoints had all, beside 3 sick ones and beside 3 healthy ones"
+    details = {
+        "seconds_without": [one.seconds for one in without],
+        "seconds_with": [one.seconds for one in with_sick],
+        "sick": with_sick[-1].sick,
+        "received_twice": sum(one.doubles for one in (*without, *with_sick)),
+    }
+    flood = max(one.sick["floods"]["sent"] / max(one.sick["floods"]["attempts"], 1) for one in with_sick)
+    return [
+        Figure(name="webhooks: time of the healthy beside the sick", value=ratio, bound=BOUND, unit="times", note=note, details=details),
+        Figure(
+            name="webhooks: what a receiver gets rid of that sends 2 GB",
+            value=flood / 1024**2,
+            bound=16,
+            unit="MiB a delivery",
+            note="64 KiB are read; the rest is what the buffers of both sockets take before the connection is reset",
+        ),
+    ]
+
+
+async def _round(place: Stage, events: int, *, sick: bool) -> Round:
+    async with fleet(place) as found, _receivers(sick=sick) as endpoints:
+        await _subscribe(found, endpoints)
+        jobs = await _happen(found, events)
+        healthy = [one for one in endpoints if one.kind == HEALTHY]
+        environment = found.environment(place.endpoint, GPUFLEET_WEBHOOK_LOCAL="true")
+        begun = time.monotonic()
+        async with child("webhooks", "workers.webhooks", scratch=place.scratch, env=environment) as worker:
+            async with asyncio.timeout(SECONDS):
+                while any(len(one.had) < jobs[one.namespace] for one in healthy):
+                    assert worker.returncode is None
+                    await asyncio.sleep(0.02)
+            seconds = time.monotonic() - begun
+        doubles = sum(sum(one.had.values()) - len(one.had) for one in healthy)
+        return Round(
+            seconds=seconds,
+            doubles=doubles,
+            sick={one.kind: {"attempts": one.attempts, "sent": one.sent} for one in endpoints if one.kind != HEALTHY},
+        )
+
+
+async def _subscribe(found: Fleet, endpoints: list[Endpoint]) -> None:
+    webhooks, now = Webhooks(found.core.table), SystemClock().now()
+    for one in endpoints:
+        await webhooks.create(
+            Webhook(
+                id=RandomIds().job(),
+                url=f"http://127.0.0.1:{one.port}/hook",
+                events=("job.queued",),
+                namespace=one.namespace,
+                created_at=now,
+                created_by="bench",
+            )
+        )
+
+
+async def _happen(found: Fleet, events: int) -> Counter[str]:
+    """So many jobs are submitted, each of which is one event; how many in each namespace."""
+    names = [f"team-{number % NAMESPACES}" for number in range(events)]
+    queue = iter(names)
+
+    async def write() -> None:
+        for namespace in queue:
+            await found.core.store.write(transitions.submitted(_head(namespace)))
+
+    await asyncio.gather(*(write() for _ in range(_WRITERS)))
+    return Counter(names)
+
+
+def _head(namespace: str) -> Head:
+    now = SystemClock().now()
+    return Head(
+        id=RandomIds().job(),
+        name="train",
+        namespace=namespace,
+        region=REGION,
+        state=State.QUEUED,
+        priority=0,
+        revision=1,
+        fence=0,
+        stamp=RandomIds().nonce(),
+        spec_version=1,
+        spec_hash="0",
+        gpus=0,
+        submitted_at=now,
+        updated_at=now,
+        submitted_by="bench",
+        labels={},
+    )
+
+
+@asynccontextmanager
+async def _receivers(*, sick: bool) -> AsyncIterator[list[Endpoint]]:
+    """Servers for all endpoints. Each of the three that are or aren't sick has a namespace of its own, beside four healthy ones."""
+    endpoints = [
+        Endpoint(namespace=f"team-{namespace}", kind=SICK[namespace] if place == 0 and namespace < len(SICK) else HEALTHY, sick=sick)
+        for namespace in range(NAMESPACES)
+        for place in range(EACH)
+    ]
+    servers = []
+    for endpoint in endpoints:
+        server = await asyncio.start_server(_serving(endpoint), "127.0.0.1", 0)
+        endpoint.port = server.sockets[0].getsockname()[1]
+        servers.append(server)
+    try:
+        yield endpoints
+    finally:
+        for server in servers:
+            server.close()
+
+
+def _serving(endpoint: Endpoint) -> Respond:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            headers = _headers(await reader.readuntil(b"\r\n\r\n"))
+            await reader.readexactly(int(headers["content-length"]))
+            endpoint.attempts += 1
+            match endpoint.kind if endpoint.sick else HEALTHY:
+                case "hangs":
+                    await reader.read()
+                case "fails":
+                    writer.write(b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                    await writer.drain()
+                case "floods":
+                    await _flood(endpoint, writer)
+                case _:
+                    endpoint.had[headers["webhook-id"]] += 1
+                    writer.write(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+                    await writer.drain()
+        writer.close()
+
+    return serve
+
+
+async def _flood(endpoint: Endpoint, writer: asyncio.StreamWriter) -> None:
+    writer.write(f"HTTP/1.1 200 OK\r\nContent-Length: {FLOOD}\r\n\r\n".encode())
+    part = bytes(1024 * 1024)
+    for _ in range(FLOOD // len(part)):
+        writer.write(part)
+        await writer.drain()
+        endpoint.sent += len(part)
+
+
+def _headers(head: bytes) -> dict[str, str]:
+    lines = (line.partition(":") for line in head.decode("latin-1").split("\r\n")[1:])
+    return {name.lower(): value.strip() for name, _, value in lines}

@@ -138,10 +138,11 @@ class Scraper:
 
 def _once(answers: Sequence[_Answer], nodes: Nodes, pods: Pods) -> tuple[Gpu, ...]:
     """Every device once, though two exporters of a node tell of it, in the order of nodes and devices."""
-    found: dict[tuple[str, ...], Gpu] = {}
+    found: dict[tuple[str, str, str, str | None], Gpu] = {}
     for answer in answers:
         for gpu in joined(answer.readings, exporter_node=answer.exporter.node, nodes=nodes, pods=pods):
-            found.setdefault(gpu.device.identity, gpu)
+            device = gpu.device
+            found.setdefault((device.node, device.vendor, device.index, device.partition), gpu)
     return tuple(sorted(found.values(), key=_order))
 
 

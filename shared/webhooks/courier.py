@@ -31,8 +31,6 @@ from shared.webhooks.ports import Answer, Health, Message, Sender
 
 log = structlog.get_logger()
 
-ATTEMPT: Final = timedelta(seconds=30)
-"""What of a lease must be left when an attempt begins: one takes 20 s at most, and what came of it must be written."""
 NO_ROOM: Final = timedelta(seconds=5)
 """Within what time a delivery that found its lane full is looked at again."""
 AFTER_EARLIER: Final = timedelta(seconds=30)
@@ -66,6 +64,7 @@ class Courier:
         ids: Ids,
         chance: random.Random,
         cluster: Callable[[str], str],
+        lease: timedelta = changes.LEASE,
         lanes: Lanes | None = None,
     ) -> None:
         self._deliveries = deliveries
@@ -75,6 +74,7 @@ class Courier:
         self._ids = ids
         self._chance = chance
         self._cluster = cluster
+        self.lease = lease
         self.lanes = lanes or Lanes()
         self._parcels: dict[object, Parcel] = {}
         self._spared: dict[str, datetime] = {}
@@ -135,7 +135,7 @@ class Courier:
             await self._release_next(delivery, webhook)
             return
         try:
-            leased = await self._deliveries.write(delivery, changes.leased(delivery, moment))
+            leased = await self._deliveries.write(delivery, changes.leased(delivery, moment, lease=self.lease))
         except DeliveryChangedError:
             return
         await self.take(leased, webhook, story)
@@ -181,13 +181,16 @@ class Courier:
             return
         self._spared.pop(webhook.id, None)
         moment = self.moment()
-        if delivery.next_at is None or delivery.next_at - moment.now < ATTEMPT:
-            delivery = await self._deliveries.write(delivery, changes.leased(delivery, moment))
+        if delivery.next_at is None or delivery.next_at - moment.now < self.lease / 2:
+            # It has waited in its lane. An attempt takes 20 s at most, and what came of it must be written.
+            delivery = await self._deliveries.write(delivery, changes.leased(delivery, moment, lease=self.lease))
         answer = await self._sender.send(webhook, parcel.message)
         try:
             after = await self._write(delivery, answer)
-        finally:
+        except FleetError:
             await self._health.answered(webhook, answer)
+            raise
+        await self._health.answered(webhook, answer)
         log.info(
             "delivery attempted",
             webhook=webhook.id,

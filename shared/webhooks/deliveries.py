@@ -22,7 +22,8 @@ from shared.webhooks.ports import Answer, Failure
 LIFETIME: Final = timedelta(hours=24)
 """How long a delivery is tried."""
 LEASE: Final = timedelta(seconds=60)
-"""How long a worker may take from the moment it takes a delivery on until it has written what came of it."""
+"""How long a worker may take from the moment it takes a delivery on until it has written what came of it, unless an installation says
+otherwise."""
 FIRST_RETRY: Final = timedelta(seconds=5)
 LAST_RETRY: Final = timedelta(hours=1)
 """The window in which the n-th retry falls: 5 s, doubling to an hour. With full jitter (anywhere in the window, which spreads those that
@@ -96,7 +97,7 @@ def message_id(job_id: str, number: int) -> str:
     return f"{job_id}#{number}"
 
 
-def made(event: Event, kind: WebhookEvent, webhook: Webhook, namespace: str, moment: Moment) -> Delivery:
+def made(event: Event, kind: WebhookEvent, webhook: Webhook, namespace: str, moment: Moment, *, lease: timedelta = LEASE) -> Delivery:
     """A new delivery, which its maker sends at once. One to an endpoint that is disabled is born failed, so that it can be sent again."""
     delivery = Delivery(
         webhook_id=webhook.id,
@@ -109,14 +110,14 @@ def made(event: Event, kind: WebhookEvent, webhook: Webhook, namespace: str, mom
         stamp=moment.stamp,
         created_at=moment.now,
         deadline=moment.now + LIFETIME,
-        next_at=moment.now + LEASE,
+        next_at=moment.now + lease,
     )
     return given_up(delivery, disabled(webhook), moment) if webhook.disabled_at is not None else delivery
 
 
-def leased(delivery: Delivery, moment: Moment) -> Delivery:
+def leased(delivery: Delivery, moment: Moment, *, lease: timedelta = LEASE) -> Delivery:
     """Somebody takes a due delivery on, and sends it before the lease ends."""
-    return _changed(delivery, moment, state=DeliveryState.PENDING, next_at=moment.now + LEASE)
+    return _changed(delivery, moment, state=DeliveryState.PENDING, next_at=moment.now + lease)
 
 
 def waiting(delivery: Delivery, until: datetime, moment: Moment) -> Delivery:

@@ -62,7 +62,7 @@ class Fanout:
     async def _make(self, webhook: Webhook, story: Story, event: Event, kind: WebhookEvent, earlier: Delivery | None) -> Delivery:
         """The delivery that then stands: ours, or that of somebody who was faster."""
         moment = self._courier.moment()
-        delivery = changes.made(event, kind, webhook, story.head.namespace, moment)
+        delivery = changes.made(event, kind, webhook, story.head.namespace, moment, lease=self._courier.lease)
         if delivery.state.final:
             return await self._deliveries.create(delivery)
         later = self._later(webhook, moment.now)

@@ -32,7 +32,7 @@ from workers.about import cluster_id
 from workers.process import owner
 from workers.webhooks.events import EventHandler
 from workers.webhooks.relay import Relay
-from workers.webhooks.stream_loop import StreamLoop
+from workers.webhooks.stream_loop import LEASE, StreamLoop
 
 SERVICES = ("dynamodb", "sqs", "secretsmanager")
 """What all of it needs; a process that reads the stream itself needs `dynamodbstreams` too."""
@@ -77,6 +77,7 @@ async def build(
         ids=ids,
         chance=chance,
         cluster=cluster_id,
+        lease=settings.webhook_lease,
         lanes=lanes,
     )
     return Parts(
@@ -97,4 +98,5 @@ async def build(
 def stream_loop(parts: Parts, aws: Aws) -> StreamLoop:
     """The loop that reads the table's stream."""
     stream = TableStream(aws.dynamodbstreams, aws.dynamodb, parts.settings.table)
-    return StreamLoop(stream=stream, table=parts.table, relay=parts.relay, owner=owner("webhooks"), clock=SystemClock())
+    lease = min(LEASE, parts.settings.webhook_lease)
+    return StreamLoop(stream=stream, table=parts.table, relay=parts.relay, owner=owner("webhooks"), clock=SystemClock(), lease=lease)

@@ -22,7 +22,6 @@ from shared.store.keys import Layout
 from shared.store.table import Table
 from shared.store.webhooks import Webhooks
 from shared.webhooks.deliveries import Delivery, DeliveryState
-from shared.webhooks.lanes import Lanes
 from shared.webhooks.model import EVENTS, Webhook
 from tests.conftest import FleetResources
 from tests.unit.webhooks.receivers import Received, Receiver, Respond, answering, receiving
@@ -113,10 +112,11 @@ class WebhookFleet:
     async def parts(self, **options: Any) -> Parts:
         return await build(self.core.settings, self.aws, **options)
 
-    async def worker(self, *, stream: bool = True, lanes: Lanes | None = None, **options: Any) -> Worker:
+    async def worker(self, *, stream: bool = True, aws: Any = None, **options: Any) -> Worker:
         """A worker that does all; without `stream` somebody else relays."""
-        parts = await self.parts(lanes=lanes, **options)
-        loop = WebhookLoop(parts, stream=stream_loop(parts, self.aws) if stream else None)
+        clients = aws or self.aws
+        parts = await build(self.core.settings, clients, **options)
+        loop = WebhookLoop(parts, stream=stream_loop(parts, clients) if stream else None)
         asked = asyncio.Event()
         worker = Worker(parts, asyncio.create_task(loop.run(asked)), asked)
         self.workers.append(worker)

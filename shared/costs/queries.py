@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Final
@@ -22,6 +22,7 @@ MAX_REPORTS: Final = 1000
 MAX_ROWS: Final = 200_000
 """What one question may read. Summing up so many rows takes seconds."""
 _AT_ONCE: Final = 16
+_ALL: Final = "labels"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +57,7 @@ class CostQueries:
         """The totals of the scheduled reports that lie within a time. Raises InvalidError, UnavailableError."""
         if window.end - window.start > LONGEST:
             raise InvalidError([Problem(pointer="/from", value=window.start.isoformat(), rule="must be at most 31 days before the end")])
-        totals((), by, label=label)
+        _summed((), by, label)
         chosen = await self._within(region, window)
         if len(chosen) > MAX_REPORTS:
             told = f"must be nearer to the end: there are {len(chosen)} reports in this time, and at most {MAX_REPORTS} are read at once"
@@ -71,7 +72,7 @@ class CostQueries:
             _bounded(rows, window)
         return Answer(
             window=window,
-            totals=await asyncio.to_thread(totals, rows, by, label=label),
+            totals=await asyncio.to_thread(_summed, rows, by, label),
             reports=[keys.window for keys in chosen],
             missing=holes(window, [keys.window for keys in chosen]),
             incomplete=incomplete,
@@ -79,7 +80,7 @@ class CostQueries:
 
     async def of_report(self, key: str, by: By, *, label: str | None = None, namespaces: frozenset[str] | None = None) -> Answer:
         """The totals of one report by its key. Raises NotFoundError, InvalidError, UnavailableError."""
-        totals((), by, label=label)
+        _summed((), by, label)
         keys = ReportKeys.parse(key)
         account = await self._store.account(keys) if keys is not None and keys.allocation == key else None
         if keys is None or account is None:
@@ -88,18 +89,19 @@ class CostQueries:
         _bounded(rows, keys.window)
         return Answer(
             window=keys.window,
-            totals=await asyncio.to_thread(totals, rows, by, label=label),
+            totals=await asyncio.to_thread(_summed, rows, by, label),
             reports=[keys.window],
             missing=[],
             incomplete=int(bool(account.basis.gaps)),
         )
 
     async def latest(self, region: str) -> str:
-        """The key of the newest report of the schedule. Raises NotFoundError, UnavailableError."""
-        found = await self._store.newest(region, adhoc=False, limit=1)
-        if not found:
-            raise NotFoundError("Cost report", "latest", hint=f"none has been written in {region} yet")
-        return found[0][0].allocation
+        """The key of the newest report of the schedule; of one that was asked for, where there is none. Raises NotFoundError,
+        UnavailableError."""
+        for adhoc in (False, True):
+            if found := await self._store.newest(region, adhoc=adhoc, limit=1):
+                return found[0][0].allocation
+        raise NotFoundError("Cost report", "latest", hint=f"none has been written in {region} yet")
 
     async def _within(self, region: str, window: Window) -> list[ReportKeys]:
         """The reports that lie within a time, by time; of those that cover the same, as after a change of the schedule, the first.
@@ -127,6 +129,14 @@ def _seen(rows: Sequence[CostRow], namespaces: frozenset[str] | None) -> list[Co
     if namespaces is None:
         return list(rows)
     return [row for row in rows if row.kind is not RowKind.IDLE and row.namespace in namespaces]
+
+
+def _summed(rows: Sequence[CostRow], by: By, label: str | None) -> list[Total]:
+    """The totals. By labels without one of them: by all that a row has, as `key=value` pairs. Raises InvalidError."""
+    if by is By.LABEL and label is None:
+        rows = [replace(row, labels={_ALL: ",".join(f"{name}={value}" for name, value in sorted(row.labels.items()))}) for row in rows]
+        label = _ALL
+    return totals(rows, by, label=label)
 
 
 def _bounded(rows: Sequence[CostRow], window: Window) -> None:

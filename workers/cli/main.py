@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from workers.cli import dead_letters, jobs, keys, logs, metrics, openapi, policy, rejections, running, setup, submit, webhooks
+from workers.cli import costs, dead_letters, jobs, keys, logs, metrics, openapi, policy, rejections, running, setup, submit, webhooks
 from workers.cli.failures import CommandError, ExitCode
 
 EPILOG = (
@@ -36,6 +36,7 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(metrics.app, name="metrics")
 app.add_typer(policy.app, name="policy")
 app.add_typer(webhooks.app, name="webhooks")
+app.add_typer(costs.app, name="costs")
 
 
 def main() -> None:

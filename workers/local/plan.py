@@ -100,7 +100,7 @@ def workers(options: Options, layout: Layout) -> list[ChildSpec]:
         for number in range(1, options.dispatchers + 1)
     ]
     observers = [_worker(f"observer-{region}", shared, "workers.observer", "--region", region) for region in options.regions]
-    ingest, *alone = [_worker(name, shared, f"workers.{name}") for name in ("ingest", "sweeper", "webhooks")]
+    ingest, *alone = [_worker(name, shared, f"workers.{name}") for name in ("ingest", "sweeper", "webhooks", "costs")]
     metrics = _worker("metrics", shared | {"GPUFLEET_METRICS_PORT": str(layout.metrics_port)}, "workers.metrics")
     return [api, ingest, *dispatchers, *observers, *alone, metrics]
 

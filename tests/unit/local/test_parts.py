@@ -63,7 +63,7 @@ def test_the_fleet_has_every_worker_in_each_region(tmp_path: Path) -> None:
     assert names == [
         *("aws", "clusters", "api", "ingest"),
         *(f"dispatcher-{region}-{number}" for region in ("us-east-1", "eu-west-1") for number in (1, 2)),
-        *("observer-us-east-1", "observer-eu-west-1", "sweeper", "webhooks", "metrics"),
+        *("observer-us-east-1", "observer-eu-west-1", "sweeper", "webhooks", "costs", "metrics"),
     ]
 
 

@@ -1,0 +1,154 @@
+"""The commands of costs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+COSTS = "/fleet/v1/costs"
+KEY = "reports/region=us-east-1/date=2026-05-17/allocation-20260517T100000Z-20260517T110000Z.parquet"
+SUMMARY = {
+    "allocation_key": KEY,
+    "total_cost": "36.000000000",
+    "jobs_cost": "9.5",
+    "other_cost": "0",
+    "idle_cost": "26.5",
+    "complete": False,
+    "complete_to": "2026-05-17T10:30:00Z",
+    "prices": [{"source": "table", "as_of": "2026-07-28"}],
+    "opencost": None,
+}
+
+
+def total(key: str, cost: str, *, idle: bool = False, unpriced: str = "0") -> dict:
+    names = ("cpu_core_hours", "ram_gib_hours", "gpu_hours", "cpu_cost", "ram_cost")
+    return {
+        "key": key, "idle": idle, "total_cost": cost, "gpu_cost": cost, "unpriced_gpu_hours": unpriced, "unpriced_core_hours": "0",
+        **dict.fromkeys(names, "0"),
+    }  # fmt: skip
+
+
+def answer(*totals: dict, **more) -> dict:
+    return {
+        "region": "us-east-1", "start": "2026-05-17T10:00:00Z", "end": "2026-05-17T11:00:00Z", "by": "namespace", "label": None,
+        "count": len(totals), "total_cost": "36.000000000", "totals": list(totals), "reports": 1, "incomplete": 0, "missing": [],
+        **more,
+    }  # fmt: skip
+
+
+def test_a_report_is_shown_as_a_table_with_a_bar_for_each_row(api, gpufleet, capsys):
+    api.on(
+        "GET", f"{COSTS}/reports/latest", answer(total("__idle__", "26.5", idle=True), total("ml", "9.5", unpriced="1"), summary=SUMMARY)
+    )
+
+    assert gpufleet("costs", "show") == 0
+
+    told = capsys.readouterr()
+    assert [line.split()[:2] for line in told.out.splitlines()[1:]] == [["__idle__", "26.50"], ["ml", "9.50*"]]
+    idle, ml = (line.count("█") for line in told.out.splitlines()[1:])
+    assert idle == 30
+    assert 9 <= ml <= 11
+    assert "36.00 USD" in told.err
+    assert "table of 2026-07-28" in told.err
+
+
+@pytest.mark.parametrize(
+    ("by", "asked"),
+    [("job", {"by": "job"}), ("instance-type", {"by": "instance_type"}), ("label:team", {"by": "label", "label": "team"})],
+)
+def test_what_it_is_told_by_is_passed_on(api, gpufleet, by, asked):
+    api.on("GET", f"{COSTS}/reports/latest", answer())
+
+    assert gpufleet("costs", "show", "--by", by) == 0
+
+    assert dict(api.requests[0].url.params) == asked | {"limit": "100"}
+
+
+def test_a_key_is_asked_for_as_a_path(api, gpufleet):
+    api.on("GET", f"{COSTS}/reports/{KEY}", answer())
+
+    assert gpufleet("costs", "show", KEY) == 0
+
+
+def test_a_time_is_asked_for_with_its_zone(api, gpufleet, capsys):
+    api.on("GET", COSTS, answer(missing=[{"start": "2026-05-17T10:00:00Z", "end": "2026-05-17T10:30:00Z"}], incomplete=1))
+
+    assert gpufleet("costs", "show", "--from", "2026-05-17T10:00", "--to", "2026-05-17T13:00+02:00") == 0
+
+    asked = api.requests[0].url.params
+    assert (asked["from"], asked["to"]) == ("2026-05-17T10:00:00+00:00", "2026-05-17T13:00:00+02:00")
+    told = capsys.readouterr().err
+    assert "nothing was used" in told
+    assert "no reports of 2026-05-17 10:00:00 UTC to 2026-05-17 10:30:00 UTC" in told
+    assert "1 of 1 reports" in told
+
+
+def test_a_report_is_asked_for(api, gpufleet, capsys):
+    api.on("POST", f"{COSTS}/reports", SUMMARY, status=201)
+
+    assert gpufleet("costs", "report", "--hours", "3", "--region", "eu-west-1") == 0
+
+    assert api.bodies() == [{"region": "eu-west-1", "hours": 3}]
+    told = capsys.readouterr()
+    assert told.out == f"{KEY}\n"
+    assert "usage is known up to 2026-05-17 10:30:00 UTC" in told.err
+
+
+def test_reports_are_listed(api, gpufleet, capsys):
+    entry = {"key": KEY, "window_start": "2026-05-17T10:00:00Z", "window_end": "2026-05-17T11:00:00Z", "last_modified": None}
+    api.on("GET", f"{COSTS}/reports", {"reports": [entry]})
+
+    assert gpufleet("costs", "list", "--adhoc") == 0
+
+    assert KEY in capsys.readouterr().out
+    assert api.requests[0].url.params["adhoc"] == "true"
+
+
+@pytest.mark.parametrize("command", [["show"], ["list"], ["report"]])
+def test_json_is_the_answer_and_nothing_else(api, gpufleet, capsys, command):
+    api.on("GET", f"{COSTS}/reports/latest", answer(total("ml", "1")))
+    api.on("GET", f"{COSTS}/reports", {"reports": []})
+    api.on("POST", f"{COSTS}/reports", SUMMARY)
+
+    assert gpufleet("costs", *command, "--json") == 0
+
+    assert isinstance(json.loads(capsys.readouterr().out), dict)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["show", "--by", "colour"],
+        ["show", "--by", "job:x"],
+        ["show", "latest", "--from", "1h"],
+        ["show", "--from", "yesterday"],
+        ["report", "--hours", "2", "--from", "1h"],
+        ["report", "--to", "1h"],
+        ["report", "--hours", "169"],
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_is_asked(api, gpufleet, wrong):
+    assert gpufleet("costs", *wrong) == 2
+    assert api.requests == []
+
+
+def test_what_can_be_no_key_is_not_asked_for(api, gpufleet):
+    assert gpufleet("costs", "show", "reports/../keys") == 3
+    assert api.requests == []
+
+
+def test_a_picture_is_drawn(api, gpufleet, tmp_path: Path):
+    rows = [total(f"ns-{number} $x_1 \u65e5", "1.5") for number in range(50)]
+    api.on("GET", f"{COSTS}/reports/latest", answer(*rows))
+
+    assert gpufleet("costs", "show", "--png", str(tmp_path / "costs.png")) == 0
+
+    assert (tmp_path / "costs.png").read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_where_it_can_t_be_drawn_is_told(api, gpufleet, tmp_path: Path, capsys):
+    api.on("GET", f"{COSTS}/reports/latest", answer(total("ml", "1")))
+
+    assert gpufleet("costs", "show", "--png", str(tmp_path / "none" / "costs.png")) == 2
+
+    assert "--png" in capsys.readouterr().err

@@ -144,6 +144,12 @@ async def test_a_restart_is_no_gap_and_loses_nothing_that_is_still_listed(bucket
     assert spans(found.pods) == {"a": (at("10:00"), at("10:30:20"))}
 
 
+async def test_what_is_longer_than_a_restart_is_a_gap(bucket):
+    Observer(bucket, "o1").starts("10:00", nodes=[node()]).until("10:30").writes_all()
+    Observer(bucket, "o2").starts("10:32:15", nodes=[node()]).until("11:01").writes_all()
+    assert (await usage(bucket)).gaps == [window("10:30", "10:32:15")]
+
+
 async def test_a_time_without_an_observer_is_a_gap_and_the_next_one_tells_what_outlived_it(bucket):
     first = [pod("over", "10:00"), pod("ended", "10:00"), pod("lost", "10:00")]
     Observer(bucket, "o1").starts("09:00", nodes=[node(), node("n2")], pods=first).until("10:30").writes_all()
@@ -189,9 +195,10 @@ async def test_late_news_of_an_hour_are_written_into_it(bucket):
     assert spans((await usage(bucket)).pods) == expected
 
 
-async def test_a_pod_that_was_there_for_no_time_is_told(bucket):
-    Observer(bucket).starts("10:00", pods=[pod(start="10:10", end="10:10")]).until("11:01").writes_all()
-    assert spans((await usage(bucket)).pods) == {"p1": (at("10:10"), at("10:10"))}
+@pytest.mark.parametrize("time", ["10:00", "10:10"])
+async def test_a_pod_that_was_there_for_no_time_is_told(bucket, time):
+    Observer(bucket).starts("09:00", pods=[pod(start=time, end=time)]).until("11:01").writes_all()
+    assert spans((await usage(bucket)).pods) == {"p1": (at(time), at(time))}
     assert (await usage(bucket, window("11:00", "11:01"))).pods == []
 
 

@@ -72,7 +72,7 @@ async def run(options: Options) -> list[Figure]:
             with_sick.append(await _round(place, events, sick=True))
     ratio = statistics.median(one.seconds for one in with_sick) / statistics.median(one.seconds for one in without)
     healthy = NAMESPACES * EACH - len(SICK)
-    note = f"{events} events, {events * EACH:,} deliveries; until {healthy} healthy endpoints had all, beside 3 sick ones and beside 3 healthy ones"
+    note = f"{events} events, {events * EACH:,} deliveries; until {healthy} healthy endpoints had all, beside 3 that are sick or not"
     details = {
         "seconds_without": [one.seconds for one in without],
         "seconds_with": [one.seconds for one in with_sick],

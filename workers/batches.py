@@ -11,6 +11,7 @@ import structlog
 from shared.errors import UnavailableError
 from shared.queues.heartbeat import kept_alive
 from shared.queues.queue import Message, Queue
+from workers.loops import Passes
 
 log = structlog.get_logger()
 
@@ -42,6 +43,7 @@ class BatchLoop(Generic[T]):
         self._grace_seconds = grace_seconds
         self._room = asyncio.Semaphore(batches)
         self._tasks: set[asyncio.Task[None]] = set()
+        self.passes = Passes()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set, then finish what has been received. A message that isn't finished in time comes again."""
@@ -79,11 +81,13 @@ class BatchLoop(Generic[T]):
     async def _receive_forever(self) -> None:
         pause = 0.2
         while True:
+            self.passes.begin()
             await self._room.acquire()
             try:
                 messages = await self._queue.receive(visibility=VISIBILITY)
             except UnavailableError as error:
                 self._room.release()
+                self.passes.fail(error)
                 log.warning("queue unanswered", queue=self._queue.url, error=str(error))
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _MAX_PAUSE)
@@ -92,6 +96,7 @@ class BatchLoop(Generic[T]):
                 self._room.release()
                 raise
             pause = 0.2
+            self.passes.succeed()
             if not messages:
                 self._room.release()
                 continue

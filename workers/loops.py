@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from shared.clock import Clock, SystemClock
+from shared.health.beats import Progress
 
 
 class Passes:
@@ -32,6 +34,31 @@ class Passes:
         self.error = str(error)
 
 
+class AllPasses:
+    """Several loops that are told of as one: it is as ill as the worst of them, and its last good pass is the one that lies longest ago."""
+
+    def __init__(self, parts: Sequence[Passes]) -> None:
+        self._parts = parts
+
+    @property
+    def started_at(self) -> datetime | None:
+        """When the pass began that has been under way for longest; None where none is."""
+        begun = ((part.started_at, part.succeeded_at) for part in self._parts)
+        return min((began for began, ended in begun if began is not None and (ended is None or ended < began)), default=None)
+
+    @property
+    def succeeded_at(self) -> datetime | None:
+        """When the last good passes of all had ended; None while one has none."""
+        ended = [part.succeeded_at for part in self._parts]
+        known = [moment for moment in ended if moment is not None]
+        return min(known) if known and len(known) == len(ended) else None
+
+    @property
+    def error(self) -> str | None:
+        """That of the first whose last pass failed."""
+        return next((part.error for part in self._parts if part.error is not None), None)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Loop:
     """A loop that was started; `owner` is its name in claims, `passes` what it notes of itself, where it does."""
@@ -39,7 +66,7 @@ class Loop:
     name: str
     task: asyncio.Task[None]
     owner: str | None = None
-    passes: Passes | None = None
+    passes: Progress | None = None
 
 
 class Loops:

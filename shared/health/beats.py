@@ -24,9 +24,20 @@ STALLED_AFTER: Final = timedelta(minutes=5)
 class Progress(Protocol):
     """What a loop notes of its passes (`workers.loops.Passes`)."""
 
-    started_at: datetime | None
-    succeeded_at: datetime | None
-    error: str | None
+    @property
+    def started_at(self) -> datetime | None:
+        """When the last pass began."""
+        ...
+
+    @property
+    def succeeded_at(self) -> datetime | None:
+        """When a pass last did what there was to do."""
+        ...
+
+    @property
+    def error(self) -> str | None:
+        """What was wrong with the last pass; None where nothing was."""
+        ...
 
 
 class Beat(Record):

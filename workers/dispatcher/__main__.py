@@ -8,7 +8,9 @@ import asyncio
 from shared.aws import connect
 from shared.clusters import client
 from shared.settings import Settings
+from shared.store.beats import Beats
 from workers.assembly import assemble
+from workers.beating import beating
 from workers.dispatcher.build import build
 from workers.process import owner, serve
 
@@ -23,7 +25,8 @@ async def main(region: str, stop: asyncio.Event) -> None:
     ):
         core = await assemble(settings, aws, regions=[region])
         loop = await build(core, aws.sqs, api, region=region, owner=owner(region))
-        await loop.run(stop)
+        async with beating(Beats(core.table), loop.passes, worker="dispatcher", region=region, clock=core.clock):
+            await loop.run(stop)
 
 
 if __name__ == "__main__":

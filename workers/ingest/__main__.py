@@ -6,9 +6,13 @@ import asyncio
 import sys
 
 from shared.aws import connect
+from shared.clock import SystemClock
 from shared.errors import FleetError
 from shared.queues.queue import Queue
 from shared.settings import Settings
+from shared.store.beats import Beats
+from shared.store.table import Table
+from workers.beating import beating
 from workers.ingest.ingest import build
 from workers.ingest.loop import IngestLoop
 from workers.process import serve
@@ -21,7 +25,9 @@ async def main(stop: asyncio.Event) -> None:
         ingest = await build(settings, aws)
         queue = await Queue.open(aws.sqs, settings.submissions_queue)
         loop = IngestLoop(queue=queue, ingest=ingest, grace_seconds=settings.shutdown_seconds)
-        await loop.run(stop)
+        beats = Beats(Table(aws.dynamodb, settings.table))
+        async with beating(beats, loop.passes, worker="ingest", clock=SystemClock()):
+            await loop.run(stop)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,9 @@ import asyncio
 from shared.aws import connect
 from shared.clusters import client
 from shared.settings import Settings
+from shared.store.beats import Beats
 from workers.assembly import assemble
+from workers.beating import beating
 from workers.observer.build import build
 from workers.observer.usage import usage_account
 from workers.process import serve
@@ -23,7 +25,9 @@ async def main(region: str, stop: asyncio.Event) -> None:
         client.connect(kubeconfig=settings.kubeconfig, context=context) as api,
     ):
         core = await assemble(settings, aws, regions=[region])
-        await build(core, api, region=region, usage=usage_account(core, api, region=region)).run(stop)
+        loop = build(core, api, region=region, usage=usage_account(core, api, region=region))
+        async with beating(Beats(core.table), loop.passes, worker="observer", region=region, clock=core.clock):
+            await loop.run(stop)
 
 
 if __name__ == "__main__":

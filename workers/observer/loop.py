@@ -16,6 +16,7 @@ from shared.clusters.watch import Changed, Deleted, Item, Listed
 from shared.errors import FleetError
 from shared.jobs.observation import Fact, Observation, work
 from shared.jobs.ports import Observed
+from workers.loops import Passes
 from workers.observer.facts import FactQueue
 from workers.observer.usage import UsageAccount
 from workers.process import until_stopped
@@ -57,6 +58,7 @@ class ObserverLoop:
         self._usage = usage
         self._resync_seconds = resync_seconds
         self._report_seconds = report_seconds
+        self.passes = Passes()
         self._known: dict[str, Observed] = {}
         self._machines: dict[str, NodeView] = {}
         self._changed = asyncio.Event()
@@ -169,11 +171,14 @@ class ObserverLoop:
                 async with asyncio.timeout(self._resync_seconds):
                     await self._listed.wait()
             self._listed.clear()
+            self.passes.begin()
             try:
                 for fact in await self._observation.settle(list(self._known.values())):
                     self._facts.put(fact)
+                self.passes.succeed()
             except FleetError as error:
                 log.warning("resync failed", error=str(error))
+                self.passes.fail(error)
                 self._listed.set()
                 await asyncio.sleep(5.0)
 

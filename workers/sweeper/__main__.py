@@ -6,7 +6,9 @@ import asyncio
 
 from shared.aws import connect
 from shared.settings import Settings
+from shared.store.beats import Beats
 from workers.assembly import assemble
+from workers.beating import beating
 from workers.process import serve
 from workers.sweeper.build import build
 
@@ -14,8 +16,10 @@ from workers.sweeper.build import build
 async def main(stop: asyncio.Event) -> None:
     """Sweep every region until asked to stop."""
     settings = Settings()
-    async with connect(settings.control_region, "dynamodb", "sqs", "s3") as aws, build(await assemble(settings, aws)) as loop:
-        await loop.run(stop)
+    async with connect(settings.control_region, "dynamodb", "sqs", "s3") as aws:
+        core = await assemble(settings, aws)
+        async with build(core) as loop, beating(Beats(core.table), loop.passes, worker="sweeper", clock=core.clock):
+            await loop.run(stop)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import structlog
 from shared.clock import Clock
 from shared.errors import FleetError
 from shared.jobs.sweeping import Sweeper
+from workers.loops import AllPasses, Passes
 
 log = structlog.get_logger()
 
@@ -28,6 +29,8 @@ class SweeperLoop:
         self._regions = regions
         self._clock = clock
         self._idle_seconds = idle_seconds
+        self._passes = {region: Passes(clock) for region in regions}
+        self.passes = AllPasses(list(self._passes.values()))
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set."""
@@ -36,14 +39,18 @@ class SweeperLoop:
                 group.create_task(self._sweep_forever(region, stop))
 
     async def _sweep_forever(self, region: str, stop: asyncio.Event) -> None:
+        passes = self._passes[region]
         while not stop.is_set():
             pause = self._idle_seconds
+            passes.begin()
             try:
                 following = await self._sweeper.sweep(region)
                 if following is not None:
                     early = (following - self._clock.now()).total_seconds()
                     pause = min(pause, max(early, MIN_PAUSE_SECONDS))
+                passes.succeed()
             except FleetError as error:
+                passes.fail(error)
                 log.warning("sweep failed", region=region, error=str(error))
             try:
                 async with asyncio.timeout(pause):

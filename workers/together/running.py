@@ -17,16 +17,19 @@ import structlog
 from shared.aws import connect
 from shared.clusters import client
 from shared.errors import FleetError
+from shared.health.beats import Progress
 from shared.queues.queue import Queue
 from shared.settings import Settings
+from shared.store.beats import Beats
 from workers import assembly
 from workers.api import core as doors
 from workers.api.cluster_access import ClusterAccess
 from workers.api.server import ServerSettings, check_identity, serve_core
+from workers.beating import beating
 from workers.dispatcher.build import build as build_dispatcher
 from workers.ingest.ingest import build as build_ingest
 from workers.ingest.loop import IngestLoop
-from workers.loops import Loop, Passes
+from workers.loops import Loop
 from workers.observer.build import build as build_observer
 from workers.observer.usage import usage_account
 from workers.process import owner
@@ -35,6 +38,8 @@ from workers.sweeper.build import build as build_sweeper
 log = structlog.get_logger()
 
 NAMES: Final = ("dispatcher", "observer", "sweeper", "ingest")
+_OF_ALL: Final[dict[str, str | None]] = {"sweeper": None, "ingest": None}
+"""Loops that work for all regions say so; the others are of the one that the process is for."""
 LINGER_SECONDS: Final = 15.0
 """How long the API goes on when a loop has ended: load balancers ask every five or ten seconds whether it is ready."""
 
@@ -55,7 +60,7 @@ class Part:
 
     run: Run
     owner: str | None = None
-    passes: Passes | None = None
+    passes: Progress | None = None
 
 
 async def run(
@@ -66,7 +71,11 @@ async def run(
     Raises what the API and the loops raise at their start, and LoopEndedError.
     """
     check_identity(settings, where.host)
-    async with _put_together(settings, region, names) as (core, parts):
+    async with _put_together(settings, region, names) as (core, parts), AsyncExitStack() as stack:
+        for name, part in parts.items():
+            if part.passes is not None:
+                tells = beating(Beats(core.table), part.passes, worker=name, region=_OF_ALL.get(name, region), clock=core.clock)
+                await stack.enter_async_context(tells)
         await together(core, parts, where, stop, linger=linger)
 
 
@@ -127,11 +136,14 @@ async def _put_together(settings: Settings, region: str, names: Sequence[str]) -
                     parts[name] = Part(run=dispatcher.run, owner=own, passes=dispatcher.passes)
                 case "observer":
                     usage = usage_account(shared, api, region=region)
-                    parts[name] = Part(run=build_observer(shared, api, region=region, usage=usage).run)
+                    observer = build_observer(shared, api, region=region, usage=usage)
+                    parts[name] = Part(run=observer.run, passes=observer.passes)
                 case "sweeper":
-                    parts[name] = Part(run=(await stack.enter_async_context(build_sweeper(shared))).run)
+                    sweeper = await stack.enter_async_context(build_sweeper(shared))
+                    parts[name] = Part(run=sweeper.run, passes=sweeper.passes)
                 case "ingest":
                     ingest = await build_ingest(settings, aws)
                     queue = await Queue.open(aws.sqs, settings.submissions_queue)
-                    parts[name] = Part(run=IngestLoop(queue=queue, ingest=ingest, grace_seconds=settings.shutdown_seconds).run)
+                    taking = IngestLoop(queue=queue, ingest=ingest, grace_seconds=settings.shutdown_seconds)
+                    parts[name] = Part(run=taking.run, passes=taking.passes)
         yield core, parts

@@ -7,8 +7,11 @@ import asyncio
 import sys
 
 from shared.aws import connect
+from shared.clock import SystemClock
 from shared.errors import FleetError
 from shared.settings import Settings
+from shared.store.beats import Beats
+from workers.beating import beating
 from workers.process import serve
 from workers.webhooks.build import SERVICES, build, stream_loop
 from workers.webhooks.loop import WebhookLoop
@@ -19,7 +22,9 @@ async def main(stop: asyncio.Event, *, stream: bool) -> None:
     settings = Settings()
     async with connect(settings.control_region, *SERVICES, *(["dynamodbstreams"] if stream else [])) as aws:
         parts = await build(settings, aws)
-        await WebhookLoop(parts, stream=stream_loop(parts, aws) if stream else None).run(stop)
+        loop = WebhookLoop(parts, stream=stream_loop(parts, aws) if stream else None)
+        async with beating(Beats(parts.table), loop.passes, worker="webhooks", clock=SystemClock()):
+            await loop.run(stop)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from shared.clock import SystemClock
 from workers.batches import BatchLoop
+from workers.loops import AllPasses
 from workers.process import until_stopped
 from workers.webhooks.build import Parts
 from workers.webhooks.events import Outcome
@@ -24,6 +25,7 @@ class WebhookLoop:
         grace = parts.settings.shutdown_seconds
         events = BatchLoop(queue=parts.queue, handler=parts.handler, left=Outcome.LEFT, grace_seconds=grace / 2)
         sweep = DeliverySweepLoop(sweeper=parts.sweeper, clock=SystemClock())
+        self.passes = AllPasses([events.passes, sweep.passes])
         self._loops: list[Run] = [events.run, sweep.run, *([stream.run] if stream is not None else [])]
 
     async def run(self, stop: asyncio.Event) -> None:

@@ -10,6 +10,7 @@ import structlog
 from shared.clock import Clock
 from shared.errors import FleetError
 from shared.webhooks.sweeping import DeliverySweeper
+from workers.loops import Passes
 
 log = structlog.get_logger()
 
@@ -24,16 +25,20 @@ class DeliverySweepLoop:
     def __init__(self, *, sweeper: DeliverySweeper, clock: Clock) -> None:
         self._sweeper = sweeper
         self._clock = clock
+        self.passes = Passes(clock)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set."""
         while not stop.is_set():
             pause = IDLE_SECONDS
+            self.passes.begin()
             try:
                 following = await self._sweeper.sweep()
                 if following is not None:
                     pause = min(pause, max((following - self._clock.now()).total_seconds(), MIN_SECONDS))
+                self.passes.succeed()
             except FleetError as error:
+                self.passes.fail(error)
                 log.warning("due deliveries not looked at", error=str(error))
             try:
                 async with asyncio.timeout(pause):

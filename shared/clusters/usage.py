@@ -65,7 +65,7 @@ def pod_usage(pod: Document, *, region: str, cluster: str) -> PodUsage | None:
         cluster=cluster,
         namespace=metadata["namespace"],
         start=start,
-        end=_ended_at(status) if status.get("phase") in ENDED_PHASES else None,
+        end=_ended_at(status, start) if status.get("phase") in ENDED_PHASES else None,
         job_id=labels[names.JOB_ID] if ours else None,
         execution=int(execution) if ours and execution.isdecimal() else None,
         submitted_by=(metadata.get("annotations") or {}).get(names.SUBMITTED_BY) if ours else None,
@@ -88,14 +88,14 @@ def _users(labels: Mapping[str, str]) -> dict[str, str]:
     return {key: labels[key] for key in own[:MOST_LABELS]}
 
 
-def _ended_at(status: Document) -> datetime | None:
-    """When the last container ended; where none says so (the pod was evicted), when the pod's state last changed."""
+def _ended_at(status: Document, start: datetime) -> datetime:
+    """When the last container ended; where none says so (it was evicted, or the kubelet refused it), when the pod's state last changed."""
     containers = [one for part in ("initContainerStatuses", "containerStatuses") for one in status.get(part) or ()]
     ended = [((one.get("state") or {}).get("terminated") or {}).get("finishedAt") for one in containers]
     told = [at for at in map(moment, ended) if at] or [
         at for one in status.get("conditions") or () if (at := moment(one.get("lastTransitionTime")))
     ]
-    return max(told, default=None)
+    return max(told, default=start)
 
 
 def _asked(spec: Document, resource: str) -> Decimal:

@@ -27,6 +27,8 @@ UNKNOWN: Final = "unknown"
 _MICROSECOND: Final = timedelta(microseconds=1)
 GIB: Final = Decimal(2**30)
 
+WIDE: Final = Context(prec=120)
+"""Decimal arithmetic with room for every digit of a cost, for where rounding is the purpose."""
 EXACT: Final = Context(prec=120, traps=[Inexact, InvalidOperation, DivisionByZero, Overflow])
 """Decimal arithmetic that rounds nothing: what would need more digits is an error. Costs have some 45 digits behind the point."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, Decimal, localcontext
 from typing import Final
 
-from shared.costs.model import EXACT, CostRow, exact_sum
+from shared.costs.model import WIDE, CostRow, exact_sum
 
 QUANTUM: Final = Decimal("1e-9")
 """USD. A core's price a second is some 1e-5."""
@@ -18,8 +18,7 @@ def rounded(rows: Sequence[CostRow]) -> list[CostRow]:
     Each is rounded down, and what is missing then is given, a unit each, to those that lost the most (the largest remainder method).
     """
     exact = [cost for row in rows for cost in (row.cpu_cost, row.ram_cost, row.gpu_cost)]
-    with localcontext(EXACT) as context:
-        context.traps = dict.fromkeys(context.traps, False)  # to round is the purpose
+    with localcontext(WIDE):
         short = [cost.quantize(QUANTUM, rounding=ROUND_DOWN) for cost in exact]
         missing = exact_sum(exact).quantize(QUANTUM, rounding=ROUND_HALF_EVEN) - exact_sum(short)
         lost = sorted(range(len(exact)), key=lambda at: (short[at] - exact[at], at))

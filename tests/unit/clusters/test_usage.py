@@ -132,7 +132,8 @@ def ended(at_time):
         ({"phase": "Succeeded", "containerStatuses": [ended("2026-05-17T09:20:00Z"), ended("2026-05-17T09:30:00Z")]}, "09:30"),
         ({"phase": "Failed", "initContainerStatuses": [ended("2026-05-17T09:06:00Z")], "containerStatuses": []}, "09:06"),
         ({"phase": "Running", "containerStatuses": [ended("2026-05-17T09:20:00Z")]}, None),  # another one runs
-        ({"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"exitCode": 137, "finishedAt": None}}}]}, None),
+        ({"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"exitCode": 137, "finishedAt": None}}}]}, "09:05"),
+        ({"phase": "Failed", "reason": "UnexpectedAdmissionError"}, "09:05"),  # nothing ever ran
         ({"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "lastTransitionTime": "2026-05-17T09:40:00Z"}]}, "09:40"),
     ],
 )

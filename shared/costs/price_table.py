@@ -70,6 +70,7 @@ _GPU_TYPES: Final[Mapping[tuple[str, ...], Mapping[str, str]]] = {
         "g4dn.xlarge": "0.587",
         "g5.xlarge": "1.123",
         "g5.2xlarge": "1.35296",
+        "g5.12xlarge": "6.33167",
         "g5.16xlarge": "4.57237",
         "g5.24xlarge": "9.09117",
     },
@@ -93,7 +94,7 @@ _LARGE: Final[Mapping[tuple[str, ...], Mapping[str, str]]] = {
         "r7g": "0.1071",
         "t3": "0.0832",
     },
-    _IRELAND: {"c5": "0.096", "m5": "0.107", "r5": "0.141"},
+    _IRELAND: {"c5": "0.096", "m5": "0.107", "m7i": "0.11235", "r5": "0.141"},
 }
 """The price of a family's `large`, with two vCPUs; a size costs as many times that as it has the vCPUs."""
 _SIZES: Final = {"large": 1, "xlarge": 2} | {f"{count}xlarge": count * 2 for count in (2, 4, 8, 9, 12, 16, 18, 24, 32, 48)}

@@ -21,6 +21,7 @@ from workers.local.cluster.node_shapes import parse_shapes
         ("us-east-1", "m5.large", "0.096"),
         ("eu-west-1", "m5.4xlarge", "0.856"),
         ("eu-west-1", "g5.2xlarge", "1.35296"),
+        ("eu-west-1", "m7i.8xlarge", "1.7976"),
     ],
 )
 def test_prices_are_those_of_the_price_list(region, instance_type, usd):

@@ -26,8 +26,8 @@ test: $(VENV)/.ready ## The tests that need nothing but Python
 test-real: $(VENV)/.ready ## The tests against DynamoDB Local (npm, Java), injected AWS faults and Prometheus (Debian's)
 	tests/real/run.sh $(BIN)/python
 
-kill-test: $(VENV)/.ready ## 500 jobs, 4 dispatchers, one killed with SIGKILL every second
-	$(BIN)/python -m pytest -m slow tests/e2e/test_kill.py
+kill-test: $(VENV)/.ready ## 500 jobs, 4 dispatchers, one killed every second; 500 deliveries, their worker killed again and again
+	$(BIN)/python -m pytest -m slow tests/e2e/test_kill.py tests/e2e/test_webhook_kill.py tests/integration/webhooks
 
 simulate: $(VENV)/.ready ## The deterministic simulation (SEEDS=2000)
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS)

@@ -134,6 +134,13 @@ class EmbeddedFleet:
         """A kubeconfig with one context per region: the user's own, where there is one."""
         return self.options.kubeconfig or self.layout.kubeconfig
 
+    @property
+    def gpus(self) -> int:
+        """How many GPUs the machines of its simulated clusters have, all regions together."""
+        from workers.local.cluster.node_shapes import parse_shapes
+
+        return sum(shape.gpus for shape in parse_shapes(self.options.nodes)) * len(self.options.regions)
+
     async def unreachable(self) -> dict[str, str]:
         """The regions whose real clusters don't answer now, and why; simulated ones were asked before the workers started."""
         if self.options.kubeconfig is None:

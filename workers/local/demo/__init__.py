@@ -1,4 +1,4 @@
-"""The demo: 60 jobs through both ways in, on two regions, with a dispatcher killed meanwhile; and the proof that every figure is right."""
+"""The demo: 60 jobs, a dispatcher killed meanwhile, what the consumers make of it, and the proof of every figure."""
 
 from workers.local.demo.story import run
 

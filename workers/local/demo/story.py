@@ -1,4 +1,4 @@
-"""The course of the demo: start, send, kill, cancel, wait, count."""
+"""The course of the demo: start, send, kill, cancel, wait, count, and look at what the consumers made of it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from rich.console import Console
 from shared.errors import FleetError
 from workers.local import history
 from workers.local.child import ChildFailedError
+from workers.local.demo import aftermath
 from workers.local.demo.board import Board, summary
 from workers.local.demo.examples import NoExamplesError, load_examples
 from workers.local.demo.figures import Figure, figures
 from workers.local.demo.parcels import COUNT, Fate, Parcel, Way, parcels
+from workers.local.demo.receiver import Receiver
 from workers.local.demo.senders import ApiSender, Sent, drop_on_queue
 from workers.local.demo.state import TERMINAL, Seen, look
 from workers.local.fleet import EmbeddedFleet
@@ -40,10 +42,18 @@ async def run(console: Console) -> int:
         async with EmbeddedFleet(Options(settings=SETTINGS)) as fleet:
             console.print(f"the fleet stands after {time.monotonic() - begun:.1f} s: {len(fleet.processes)} processes", highlight=False)
             wanted = parcels(examples, fleet.options.regions)
-            async with httpx.AsyncClient(base_url=fleet.api_url, timeout=30, trust_env=False) as client:
+            async with (
+                httpx.AsyncClient(base_url=fleet.api_url, timeout=30, trust_env=False) as client,
+                Receiver(secret=aftermath.new_secret()) as receiver,
+            ):
+                await aftermath.subscribe(client, receiver)
                 with Board(console, wanted, fleet.options.regions) as board:
-                    found, seconds = await Demo(fleet, client, board, wanted).run()
-            return 0 if summary(console, found, seconds) else 1
+                    demo = Demo(fleet, client, board, wanted)
+                    found, seconds = await demo.run()
+                    board.note("looking at what the consumers have made of it: webhooks, costs, metrics")
+                    after = await aftermath.gather(client, receiver, demo.seen, fleet.options.regions, fleet.gpus)
+            aftermath.show(console, after)
+            return 0 if summary(console, [*found, *after.figures], seconds) else 1
     except (ChildFailedError, FleetError, NoExamplesError, httpx.HTTPError) as error:
         console.print(f"error: {error}", markup=False, style="red")
     except ExceptionGroup as group:
@@ -63,6 +73,8 @@ class Demo:
         self._sent = Sent()
         self._killed: list[str] = []
         self._cancelled = False
+        self.seen = Seen()
+        """The jobs and rejections as they were seen last."""
 
     async def run(self) -> tuple[list[Figure], float]:
         """Send everything, see it to its end, count; the figures, and how many seconds it took."""
@@ -71,7 +83,7 @@ class Demo:
         async with asyncio.TaskGroup() as group:
             guard = group.create_task(self._fleet.supervisor.until_broken())
             sending = group.create_task(self._send())
-            seen = await self._follow(begun + DEADLINE_SECONDS)
+            self.seen = seen = await self._follow(begun + DEADLINE_SECONDS)
             await sending
             guard.cancel()
         seconds = time.monotonic() - begun

@@ -181,4 +181,4 @@ def _gpu_table(gpus: Sequence[Json]) -> Table:
 
 
 def _sum(group: Iterable[Json], measure: str) -> float:
-    return sum(one["values"].get(measure, 0.0) for one in group)
+    return float(sum(one["values"].get(measure, 0.0) for one in group))

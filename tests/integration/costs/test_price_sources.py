@@ -1,13 +1,16 @@
 """Prices as they come over the wire, and what is made of answers that aren't what was asked for."""
 
 import json
+from collections.abc import AsyncIterator
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
+from aiobotocore.config import AioConfig
 
+from shared.aws import Aws, connect
 from shared.costs.model import CapacityType, Window
 from shared.costs.price_list import PriceList
 from shared.costs.price_table import AS_OF
@@ -16,7 +19,7 @@ from shared.costs.sources import price_source
 from shared.costs.spot_rates import Ec2SpotRates
 from shared.errors import UnavailableError
 from shared.spot_prices import Ec2SpotPrices
-from tests.integration.costs.aws_prices import product
+from tests.integration.costs.aws_prices import PriceServer, price_server, product
 from tests.unit.costs.builders import at, machine, node, window
 
 SPOT = machine(capacity_type=CapacityType.SPOT, zone="us-east-1a")
@@ -42,6 +45,23 @@ class Stopped:
 
     def now(self) -> datetime:
         return self.time
+
+
+@dataclass(frozen=True)
+class Prices:
+    """A server of prices, and clients of it."""
+
+    server: PriceServer
+    aws: Aws
+
+
+@pytest.fixture
+async def prices(aws_environment: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Prices]:
+    config = AioConfig(retries={"mode": "standard", "max_attempts": 1}, parameter_validation=False)
+    async with price_server() as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+        async with connect("us-east-1", "ec2", "pricing", config=config) as aws:
+            yield Prices(server, aws)
 
 
 def told(rates):

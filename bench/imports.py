@@ -23,6 +23,8 @@ WORKERS = {
     "workers.api.lambda_handler": ("kubernetes", "limits"),
     "workers.ingest.__main__": ("kubernetes", "fastapi"),
     "workers.sweeper.__main__": ("kubernetes", "fastapi"),
+    "workers.costs.__main__": ("kubernetes", "fastapi", "pyarrow"),
+    "workers.costs.handler": ("kubernetes", "fastapi", "pyarrow"),
     "workers.dispatcher.__main__": ("fastapi",),
     "workers.observer.__main__": ("fastapi",),
 }

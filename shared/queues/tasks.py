@@ -9,17 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import AwareDatetime, ValidationError
+from pydantic import ValidationError
 
 from shared.clusters.trees import step
+from shared.costs.fields import Moment
 from shared.costs.model import Window
 from shared.errors import InvalidError, Problem
 from shared.jobs.fields import Strict
 
 
 class _Window(Strict):
-    start: AwareDatetime
-    end: AwareDatetime
+    start: Moment
+    end: Moment
 
 
 class _Body(Strict):

@@ -6,8 +6,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Self
 
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import BaseModel, Field
 
+from shared.costs.fields import Moment
 from shared.costs.model import Window
 from shared.costs.queries import Answer
 from shared.costs.report_keys import ReportKeys
@@ -137,5 +138,5 @@ class CostReportWanted(Strict):
 
     region: str | None = Field(default=None, max_length=64)
     hours: int | None = Field(default=None, ge=1, le=168)
-    start: AwareDatetime | None = None
-    end: AwareDatetime | None = None
+    start: Moment | None = None
+    end: Moment | None = None

@@ -1,0 +1,22 @@
+"""Fields of bodies and messages about costs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import AwareDatetime, BeforeValidator
+
+
+def _moment(value: Any) -> Any:
+    """The time in a text. Strict models take no texts for times, and others take numbers as well."""
+    if not isinstance(value, str):
+        raise ValueError("must be a time as text, such as 2026-07-26T09:00:00Z")
+    try:
+        return datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError("must be a time such as 2026-07-26T09:00:00Z (ISO 8601)") from None
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_moment)]
+"""A time with a zone, as text."""

@@ -13,7 +13,20 @@ import structlog
 
 from bench.figures import Figure, Options, print_table, write_results
 
-NAMES = ("calls", "idle", "throughput", "latency", "contention", "lists", "job_pages", "memory", "imports", "submitting", "webhooks")
+NAMES = (
+    "calls",
+    "idle",
+    "throughput",
+    "latency",
+    "contention",
+    "lists",
+    "job_pages",
+    "memory",
+    "imports",
+    "submitting",
+    "webhooks",
+    "scraping",
+)
 
 
 async def _measure(names: list[str], options: Options) -> list[Figure]:

@@ -115,8 +115,8 @@ async def child(name: str, *arguments: str, scratch: Path, env: Mapping[str, str
 
 
 @asynccontextmanager
-async def stage(*, nodes: str = NODES) -> AsyncIterator[Stage]:
-    """The emulator and a simulated cluster of one region."""
+async def stage(*, nodes: str = NODES, exporters: bool = False) -> AsyncIterator[Stage]:
+    """The emulator and a simulated cluster of one region, with or without pods that tell of its GPUs."""
     aws_port, cluster_port = free_ports(2)
     with tempfile.TemporaryDirectory(prefix="gpufleet-bench-") as directory:
         scratch = Path(directory)
@@ -128,7 +128,8 @@ async def stage(*, nodes: str = NODES) -> AsyncIterator[Stage]:
             "SFTP_ENABLED": "0",
             "TMPDIR": directory,
         }
-        cluster = ("workers.local.cluster", "--region", REGION, "--port", str(cluster_port), "--nodes", nodes, "--namespace", NAMESPACE)
+        cluster = ["workers.local.cluster", "--region", REGION, "--port", str(cluster_port), "--nodes", nodes, "--namespace", NAMESPACE]
+        cluster += ["--exporters"] if exporters else []
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(child("emulator", "ministack", scratch=scratch, env=emulator))
             await stack.enter_async_context(child("cluster", *cluster, scratch=scratch, env={}))

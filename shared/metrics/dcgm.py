@@ -170,4 +170,6 @@ def _health(known: Gathered) -> float | None:
 
 
 def _is_blank(value: float) -> bool:
+    if value < _BLANK_INT32.start:
+        return False
     return value >= _BLANK_INT64 or _BLANK_FLOAT <= value < _BLANK_FLOAT + 8 or value in _BLANK_INT32

@@ -1,7 +1,7 @@
 """Prometheus' text format, read fast: an exporter repeats the same block of labels in every series of a device.
 
-Each block is parsed once, by prometheus-client's own parser; of a line there is then little left but a number. Twenty series of a thousand
-devices take a tenth of the time that the parser takes for all of them.
+Each block is parsed once, by prometheus-client's own parser, and kept for the next scrape, in which a device has the same; of a line there
+is then little left but a number. Twenty series of a thousand devices take a tenth of the time that the parser takes for all of them.
 """
 
 from __future__ import annotations
@@ -9,12 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
 MOST_SERIES: Final = 200_000
 """Of one exporter: one node has at most some hundred partitions with some hundred series each."""
+
+KEPT_BLOCKS: Final = 8192
+"""Some 2 KB each. A device of NVIDIA has one, of AMD four."""
 
 
 @dataclass(slots=True)
@@ -60,6 +64,7 @@ def read(text: str, *, names: frozenset[str]) -> Exposition:
     return found
 
 
+@lru_cache(maxsize=KEPT_BLOCKS)
 def _labels(block: str) -> Mapping[str, str] | None:
     try:
         for family in text_string_to_metric_families(f"x{block} 1\n"):

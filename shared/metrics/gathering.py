@@ -32,23 +32,26 @@ def gather(
 ) -> dict[Device, Gathered]:
     """All devices with their samples. Of a series in `told_apart_by`, the value of that label is put to its name: `gpu_clock:system`."""
     found: dict[Device, Gathered] = {}
-    known: dict[int, Device | None] = {}
+    known: dict[int, Gathered | None] = {}
     for name, samples in exposition.samples.items():
         apart = told_apart_by.get(name)
         for labels, value in samples:
             key = id(labels)  # one object for each block of labels, alive as long as the exposition
             if key not in known:
-                known[key] = device_of(labels)
-            device = known[key]
-            if device is None:
-                continue
-            gathered = found.get(device)
-            if gathered is None:
-                gathered = found[device] = Gathered(labels)
-            elif not gathered.labels.get("pod") and labels.get("pod"):
-                gathered.labels = labels
-            gathered.series[f"{name}:{labels.get(apart, '').lower()}" if apart else name] = value
+                known[key] = _at(found, device_of(labels), labels)
+            gathered = known[key]
+            if gathered is not None:
+                gathered.series[f"{name}:{labels.get(apart, '').lower()}" if apart else name] = value
     return found
+
+
+def _at(found: dict[Device, Gathered], device: Device | None, labels: Labels) -> Gathered | None:
+    if device is None:
+        return None
+    gathered = found.setdefault(device, Gathered(labels))
+    if not gathered.labels.get("pod") and labels.get("pod"):
+        gathered.labels = labels
+    return gathered
 
 
 def holder_of(labels: Labels) -> Holder | None:

@@ -88,7 +88,8 @@ async def _report(client: httpx.AsyncClient, region: str, until: float) -> Json:
             answer.raise_for_status()
             summary = answer.json()
             if Decimal(summary["jobs_cost"]) > 0 or late:
-                return await _get(client, f"/fleet/v1/costs/reports/{summary['allocation_key']}")
+                report: Json = await _get(client, f"/fleet/v1/costs/reports/{summary['allocation_key']}")
+                return report
         await asyncio.sleep(1.0)
 
 

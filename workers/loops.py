@@ -6,9 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from shared.clock import Clock, SystemClock
-from shared.health.beats import Progress
+
+if TYPE_CHECKING:
+    from shared.health.beats import Progress
 
 
 class Passes:

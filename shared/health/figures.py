@@ -95,3 +95,7 @@ def _of_loops(health: FleetHealth) -> Iterator[Figure]:
         passed = [loop.passed_seconds for loop in mine if loop.passed_seconds is not None]
         if passed:
             yield Figure(name="fleet_loop_pass_age_seconds", value=min(passed), unit=SECONDS, labels=labels)
+
+
+UNREAD: Final = [Figure(name="fleet_health_unread", value=1)]
+"""All that is told where nothing could be read."""

@@ -25,6 +25,7 @@ from workers.api.local_only import LocalOnly
 from workers.api.requests import Requests
 
 if TYPE_CHECKING:
+    from workers.api.figures import Figures
     from workers.api.rate_limits import Rates
 
 
@@ -38,6 +39,7 @@ class Group:
 
 GROUPS: Final = (
     Group(module="workers.api.gco.info", prefixes=("/healthz", "/readyz", "/api/v1/health", "/api/v1/status")),
+    Group(module="workers.api.gco.metrics", prefixes=("/metrics",)),
     Group(module="workers.api.gco.policy", prefixes=("/api/v1/policy",)),
     Group(module="workers.api.gco.manifests", prefixes=("/api/v1/manifests",)),
     Group(module="workers.api.gco.jobs", prefixes=("/api/v1/jobs",)),
@@ -99,13 +101,15 @@ class _Opening:
         await self._app(scope, receive, send)
 
 
-def create_app(core: Core, *, rates: Rates | None = None, local_only: bool = False) -> Doors:
+def create_app(core: Core, *, rates: Rates | None = None, figures: Figures | None = None, local_only: bool = False) -> Doors:
     """The app over a core that is ready. Whoever made the core closes it.
 
-    Without `rates`, nobody is told that he asks too often. `local_only` refuses what browsers send for pages of others.
+    Without `rates`, nobody is told that he asks too often; without `figures`, requests aren't counted. `local_only` refuses what browsers
+    send for pages of others.
     """
     app = _doors()
     app.state.core = core
+    app.state.figures = figures
     errors.install(app)
     documentation.install(app)
     app.add_middleware(_Opening, doors=app)
@@ -118,7 +122,7 @@ def create_app(core: Core, *, rates: Rates | None = None, local_only: bool = Fal
     if local_only:
         app.add_middleware(LocalOnly)
     app.add_middleware(Identity, authentication=authentication(core), guesses=rates.guesses if rates is not None else None)
-    app.add_middleware(Requests)
+    app.add_middleware(Requests, note=figures.note if figures is not None else None)
     return app
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from shared.clusters.log_items import Choice, Item, Source
     from shared.clusters.log_positions import Position
     from shared.costs.reports import CostReports
+    from shared.health.reading import KeptHealth
     from shared.queues.dead_letters import DeadLetters
     from shared.secrets import Secrets
     from shared.store.api_keys import ApiKeys
@@ -107,6 +108,7 @@ class Core:
     registration: Registration
     secrets: Secrets
     webhook_urls: UrlRules
+    health: KeptHealth
     clusters: ClusterAccess | None = None
     poll: Poll | None = None
     logs: LogReader | None = None
@@ -169,12 +171,20 @@ async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = 
         registration=later(lambda: _registration(parts, aws)),
         secrets=later(lambda: _secrets(parts, aws)),
         webhook_urls=later(lambda: _webhook_urls(settings)),
+        health=later(lambda: _health(settings, aws, parts)),
         clusters=reaches,
         poll=_poll(parts, reaches, region) if reaches else None,
         logs=_logs(reaches) if reaches else None,
         costs=later(lambda: _costing(parts, aws).region(region)),
         costing=later(lambda: _costing(parts, aws)),
     )
+
+
+def _health(settings: Settings, aws: Aws, parts: assembly.Core) -> KeptHealth:
+    from shared.health.reading import KeptHealth
+    from shared.health.sources import health_reader
+
+    return KeptHealth(health_reader(settings, aws, parts.clock), parts.clock)
 
 
 def _rejections(parts: assembly.Core) -> Rejections:

@@ -16,7 +16,7 @@ from workers.api.core import Core
 from workers.api.errors import answer
 from workers.api.requests import refusal
 
-OPEN: Final = frozenset({"/healthz", "/readyz", "/api/v1/health", "/docs", "/openapi.json"})
+OPEN: Final = frozenset({"/healthz", "/readyz", "/metrics", "/api/v1/health", "/docs", "/openapi.json"})
 """What anybody may ask, as in the original, and the description of the API, which says nothing of an installation."""
 _OPEN_FILES: Final = "/docs/files/"
 

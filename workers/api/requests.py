@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import structlog
 from starlette.requests import ClientDisconnect
@@ -42,11 +42,20 @@ def tell_header(scope: Scope, name: str, value: str) -> None:
     scope.setdefault("state", {}).setdefault("headers", []).append((name.lower().encode(), value.encode()))
 
 
+class Note(Protocol):
+    """Counts requests (`workers.api.figures`)."""
+
+    def __call__(self, *, method: str, route: str | None, status: int, seconds: float) -> None:
+        """A request has been answered; `route` is that of the API, with its parameters' names."""
+        ...
+
+
 class Requests:
     """Pure ASGI, the outermost of the app's own middleware."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, note: Note | None = None) -> None:
         self._app = app
+        self._note = note
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request and tell of it."""
@@ -83,7 +92,7 @@ class Requests:
                     detail = f"Internal server error (request-id: {own_id})"
                     await refusal(scope, HTTPStatus.INTERNAL_SERVER_ERROR, detail)(scope, receive, send_and_watch)
             finally:
-                _tell(scope, seen)
+                _tell(scope, seen, self._note)
 
 
 async def _has_left(receive: Receive) -> bool:
@@ -113,17 +122,20 @@ class _Seen:
         return time.perf_counter() - self.begun
 
 
-def _tell(scope: Scope, seen: _Seen) -> None:
+def _tell(scope: Scope, seen: _Seen, note: Note | None) -> None:
     caller = scope["state"].get("caller")
     # An included route stands under its prefix in FastAPI's own context; `route` is what its router was given.
-    route = scope.get("fastapi", {}).get("effective_route_context") or scope.get("route")
+    route = getattr(scope.get("fastapi", {}).get("effective_route_context") or scope.get("route"), "path_format", None)
+    status, seconds = int(seen.status) or (CLIENT_CLOSED if seen.left else 0), seen.seconds
     log.info(
         "client left" if seen.left else "request",
         method=scope["method"],
         path=scope["path"],
-        route=getattr(route, "path_format", None),
+        route=route,
         caller=caller.name if caller is not None else None,
         client=scope["client"][0] if scope.get("client") else None,
-        status=int(seen.status) or (CLIENT_CLOSED if seen.left else 0),
-        milliseconds=round(seen.seconds * 1000, 1),
+        status=status,
+        milliseconds=round(seconds * 1000, 1),
     )
+    if note is not None:
+        note(method=scope["method"], route=route, status=status, seconds=seconds)

@@ -21,6 +21,7 @@ from shared.settings import Settings
 from workers.api.app import create_app
 from workers.api.cluster_access import ClusterAccess
 from workers.api.core import Core, open_core
+from workers.api.figures import Figures
 from workers.api.following import Following
 from workers.api.rate_limits import Rates
 from workers.loopback import is_loopback
@@ -90,7 +91,7 @@ async def serve_core(core: Core, where: ServerSettings, stop: asyncio.Event) -> 
     """Serve over a core that is ready until asked to stop; for whoever has looked at the identity sources already."""
     settings = core.settings
     following = replace(core, following=Following(stopping=stop))
-    app = create_app(following, rates=Rates(settings.rate_limit), local_only=not settings.identity)
+    app = create_app(following, rates=Rates(settings.rate_limit), figures=Figures(), local_only=not settings.identity)
     app.open()
     await _run(app, where, stop, grace=settings.shutdown_seconds)
 

@@ -81,6 +81,10 @@ class FleetClient:
         """Counts by region and state."""
         return self._get(f"{_QUEUE}/stats", by_region=dict)
 
+    def health(self) -> Json:
+        """The fleet's own health."""
+        return self._get(f"{_FLEET}/health", regions=list, queues=list, loops=list, unread=dict)
+
     def job(self, job_id: str) -> Json:
         """One job with its executions."""
         return self._get(f"{_FLEET}/jobs/{segment('Job', job_id)}", id=str, state=str)

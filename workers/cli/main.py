@@ -13,7 +13,22 @@ from typing import Any
 
 import typer
 
-from workers.cli import costs, dead_letters, jobs, keys, logs, metrics, openapi, policy, rejections, running, setup, submit, webhooks
+from workers.cli import (
+    costs,
+    dead_letters,
+    health,
+    jobs,
+    keys,
+    logs,
+    metrics,
+    openapi,
+    policy,
+    rejections,
+    running,
+    setup,
+    submit,
+    webhooks,
+)
 from workers.cli.failures import CommandError, ExitCode
 
 EPILOG = (
@@ -29,7 +44,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (running, submit, jobs, logs, rejections, setup, openapi):
+for group in (running, submit, jobs, logs, rejections, health, setup, openapi):
     group.register(app)
 app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(keys.app, name="keys")

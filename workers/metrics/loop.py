@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import structlog
 
 from shared.errors import FleetError
+from workers.loops import Passes
 
 log = structlog.get_logger()
 
@@ -23,6 +24,12 @@ class MetricsLoop:
         self._regions = regions
         self._seconds = seconds
         self._grace_seconds = grace_seconds
+        self._passes = {region: Passes() for region in regions}
+
+    @property
+    def parts(self) -> list[Passes]:
+        """What is noted of the passes, of each region."""
+        return list(self._passes.values())
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set, then finish the scrapes that have begun, for a while."""
@@ -40,15 +47,19 @@ class MetricsLoop:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _forever(self, region: str, stop: asyncio.Event) -> None:
-        loop = asyncio.get_running_loop()
+        loop, passes = asyncio.get_running_loop(), self._passes[region]
         while not stop.is_set():
             began = loop.time()
+            passes.begin()
             try:
                 await self._scrape(region)
+                passes.succeed()
             except FleetError as error:
                 log.warning("scrape failed", region=region, error=str(error))
-            except Exception:
+                passes.fail(error)
+            except Exception as error:
                 log.exception("scrape failed", region=region)
+                passes.fail(error)
             # A little chance, so that the workers of many fleets don't ask at the same moment for ever.
             pause = max(began + self._seconds * random.uniform(0.97, 1.0) - loop.time(), 0.0)
             try:

@@ -12,6 +12,7 @@ from workers.api.dependencies import READS
 from workers.api.errors import answers
 from workers.api.fleet.costs import router as costs
 from workers.api.fleet.dead_letters import router as dead_letters
+from workers.api.fleet.health import router as health
 from workers.api.fleet.jobs import router as jobs
 from workers.api.fleet.keys import router as keys
 from workers.api.fleet.metrics import router as metrics
@@ -21,6 +22,7 @@ router = APIRouter(prefix="/fleet/v1", route_class=StrictRoute)
 router.include_router(jobs)
 router.include_router(dead_letters)
 router.include_router(keys)
+router.include_router(health)
 router.include_router(webhooks)
 router.include_router(metrics)
 router.include_router(costs)

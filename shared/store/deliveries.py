@@ -14,11 +14,11 @@ from shared.errors import FleetError, NotFoundError
 from shared.jobs.model import Event, Execution, Head, current_execution
 from shared.store import cursors, items, keys
 from shared.store.table import ConditionFailedError, Table
-from shared.webhooks.deliveries import Delivery, DeliveryState
+from shared.webhooks.deliveries import LIFETIME, Delivery, DeliveryState
 
 RETENTION: Final = timedelta(days=30)
-"""How long a delivery can be read and sent again; then the table's TTL removes it. Longer than any message lives in a queue (14 days),
-since an event whose delivery is gone would be told anew."""
+"""How long a delivery can be read and sent again, since it was made or sent again; then the table's TTL removes it. Longer than any message
+lives in a queue (14 days), since an event whose delivery is gone would be told anew."""
 _START = "99999999"
 
 
@@ -191,7 +191,7 @@ class Deliveries:
         """The whole item; its index attributes follow from the record alone."""
         key = key_of(delivery)
         found: dict[str, Any] = keys.delivery(*key) | items.to_item(delivery)
-        found["expires"] = int((delivery.created_at + RETENTION).timestamp())
+        found["expires"] = int((delivery.deadline - LIFETIME + RETENTION).timestamp())
         found["state_pk"] = keys.deliveries_of(delivery.webhook_id)
         found["listed_sk"] = keys.by_time(delivery.at, f"{delivery.job_id}.{delivery.number:08d}")
         if delivery.state is DeliveryState.FAILED:

@@ -24,6 +24,20 @@ MENDED: Final = timedelta(hours=24)
 """How old events may be of which deliveries are made that nobody asked for: as old as what is in the table's stream."""
 
 
+class Concerned:
+    """The webhooks of namespaces, each read once: for one batch of messages, all of whose events happened before it was received."""
+
+    def __init__(self, webhooks: Webhooks) -> None:
+        self._webhooks = webhooks
+        self._reading: dict[str, asyncio.Task[list[Webhook]]] = {}
+
+    async def of(self, namespace: str) -> list[Webhook]:
+        """Raises UnavailableError."""
+        if namespace not in self._reading:
+            self._reading[namespace] = asyncio.create_task(self._webhooks.concerned(namespace))
+        return await self._reading[namespace]
+
+
 class Fanout:
     """Makes deliveries of events and hands them to the courier."""
 
@@ -32,7 +46,11 @@ class Fanout:
         self._webhooks = webhooks
         self._courier = courier
 
-    async def tell(self, job_id: str, numbers: Collection[int]) -> bool:
+    def concerned(self) -> Concerned:
+        """To be asked for a batch of messages when it has been received."""
+        return Concerned(self._webhooks)
+
+    async def tell(self, job_id: str, numbers: Collection[int], concerned: Concerned | None = None) -> bool:
         """Make the deliveries of some events of a job; False where there are no such events. Raises UnavailableError.
 
         When it returns, every delivery stands in the table; sending them is another matter.
@@ -40,7 +58,7 @@ class Fanout:
         story = await self._deliveries.story(job_id)
         if story is None or not story.events.keys() >= set(numbers):
             return False
-        webhooks = await self._webhooks.concerned(story.head.namespace)
+        webhooks = await (concerned or self.concerned()).of(story.head.namespace)
         await asyncio.gather(*(self._tell(webhook, story, numbers) for webhook in webhooks))
         return True
 

@@ -12,7 +12,7 @@ import structlog
 from shared.errors import FleetError, InvalidError
 from shared.queues.events import EventMessage, parse
 from shared.queues.queue import Message, Queue
-from shared.webhooks.fanout import Fanout
+from shared.webhooks.fanout import Concerned, Fanout
 
 log = structlog.get_logger()
 
@@ -44,8 +44,10 @@ class EventHandler:
             else:
                 by_job[event.job_id].append((place, event))
 
+        concerned = self._fanout.concerned()
+
         async def tell(job_id: str, those: Sequence[tuple[int, EventMessage]]) -> None:
-            told = await self._tell(job_id, {event.number for _, event in those})
+            told = await self._tell(job_id, {event.number for _, event in those}, concerned)
             for place, event in those:
                 unknown = f"job {job_id} has no event {event.number}"
                 outcomes[place] = await self._bury(messages[place], unknown) if told is Outcome.DEAD else told
@@ -53,9 +55,9 @@ class EventHandler:
         await asyncio.gather(*(tell(job_id, those) for job_id, those in by_job.items()))
         return [outcomes[place] for place in range(len(messages))]
 
-    async def _tell(self, job_id: str, numbers: set[int]) -> Outcome:
+    async def _tell(self, job_id: str, numbers: set[int], concerned: Concerned) -> Outcome:
         try:
-            found = await self._fanout.tell(job_id, numbers)
+            found = await self._fanout.tell(job_id, numbers, concerned)
         except FleetError as error:
             log.warning("events left for another try", job=job_id, error=str(error))
             return Outcome.LEFT

@@ -59,6 +59,8 @@ class EndpointHealth(Record):
     paused_until: AwareDatetime | None = None
     on_trial: bool = False
     """Whether somebody is trying it. Nobody else sends anything until `paused_until`."""
+    disabled: bool = False
+    """As its webhook's record says: for who holds that record as it was before."""
     last_failure_at: AwareDatetime | None = None
     last_failure: str | None = None
     last_success_at: AwareDatetime | None = None
@@ -106,19 +108,29 @@ def tried(health: EndpointHealth, moment: Moment) -> EndpointHealth:
 
 def disabled(health: EndpointHealth, moment: Moment, *, reason: str, by: str | None) -> EndpointHealth:
     """Nothing is sent to it any more, what waits in memory among it."""
-    return _told(
-        health, EndpointEvent(at=moment.now, change="disabled", reason=reason, by=by), moment, paused_until=moment.now + LAST_PAUSE
-    )
+    event = EndpointEvent(at=moment.now, change="disabled", reason=reason, by=by)
+    return _told(health, event, moment, disabled=True, paused_until=None, on_trial=False)
 
 
 def enabled(health: EndpointHealth, moment: Moment, *, by: str) -> EndpointHealth:
     """It begins anew: what was counted against it is forgotten."""
-    return _told(health, EndpointEvent(at=moment.now, change="enabled", by=by), moment, **_WELL)
+    return _told(health, EndpointEvent(at=moment.now, change="enabled", by=by), moment, **_WELL, disabled=False)
 
 
 def rotated(health: EndpointHealth, moment: Moment, *, by: str) -> EndpointHealth:
     """It has a new secret."""
     return _told(health, EndpointEvent(at=moment.now, change="rotated", by=by), moment)
+
+
+def spared_until(health: EndpointHealth, now: datetime) -> datetime | None:
+    """Until when nothing is sent; None where something may be, were it for a trial. What ends a trial, or enables an endpoint, may come
+    any moment, so that who waits for it asks again soon."""
+    if health.disabled:
+        return now + FIRST_PAUSE
+    until = health.paused_until
+    if until is None or until <= now:
+        return None
+    return min(until, now + FIRST_PAUSE) if health.on_trial else until
 
 
 def limit(health: EndpointHealth, answer: Answer, now: datetime, *, after: timedelta = DISABLE_AFTER) -> str | None:

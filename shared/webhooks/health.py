@@ -1,7 +1,7 @@
 """Who knows how endpoints fare: asked before every attempt, and told of what came of it (`shared.webhooks.ports.Health`).
 
 What counts is in the table, so that workers and processes that live for a second share it; each keeps what it has read for some seconds. An
-endpoint that is well costs a read now and then and a write a minute; each failure is one write more.
+endpoint that is well costs a read every few seconds in which it is told of something, and a write a minute; each failure is one write more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from shared.webhooks.endpoints import EndpointHealth
 from shared.webhooks.model import Webhook
 from shared.webhooks.ports import Answer, Failure
 
-FRESH: Final = timedelta(seconds=15)
+FRESH: Final = timedelta(seconds=5)
 """How long is used what was read."""
 NOTED: Final = timedelta(minutes=1)
 """How often it is noted of an endpoint that is well that it still is."""
@@ -63,10 +63,8 @@ class TableHealth:
             for tries in range(_WRITES):
                 await self._step_aside(tries)
                 health = await self._fresh(webhook, known)
-                until = health.paused_until
-                if until is None:
-                    return None
-                if until > self._clock.now():
+                until = changes.spared_until(health, self._clock.now())
+                if until is not None or health.paused_until is None:
                     return until
                 if await self._save(known, health, changes.tried(health, self._moment())):
                     return None

@@ -15,7 +15,7 @@ from shared.store.endpoints import Endpoints
 from shared.store.table import Table
 from shared.store.webhooks import Webhooks
 from shared.webhooks import endpoints as changes
-from shared.webhooks.endpoints import LAST_PAUSE, STRIKES, TRIAL
+from shared.webhooks.endpoints import FIRST_PAUSE, STRIKES, TRIAL
 from shared.webhooks.health import FRESH, NOTED, TableHealth
 from shared.webhooks.model import Webhook
 from shared.webhooks.ports import Answer, Failure
@@ -117,7 +117,7 @@ async def test_a_dead_endpoint_is_spared_by_every_worker_and_tried_by_one(worker
     watch.time = until
     asked = await asyncio.gather(*(one.paused_until(webhook) for one in (first, *others) for _ in range(10)))
     assert asked.count(None) == 1
-    assert set(asked) == {None, until + TRIAL}
+    assert set(asked) == {None, until + FIRST_PAUSE}  # a trial tells more soon
 
 
 async def test_a_trial_whose_worker_died_is_made_by_another(worker, webhook, watch):
@@ -126,7 +126,7 @@ async def test_a_trial_whose_worker_died_is_made_by_another(worker, webhook, wat
     watch.time = await first.paused_until(webhook)
     assert await first.paused_until(webhook) is None
 
-    assert await second.paused_until(webhook) == watch.now() + TRIAL
+    assert await second.paused_until(webhook) == watch.now() + FIRST_PAUSE
     watch.time += TRIAL
     assert await second.paused_until(webhook) is None
 
@@ -164,7 +164,7 @@ async def test_an_endpoint_that_is_gone_is_disabled_at_once(worker, webhook, tab
     assert (found.disabled_at, found.disabled_reason) == (watch.now(), "it answered 410 (Gone)")
     [event] = (await stored(table, webhook)).history
     assert (event.change, event.at, event.reason, event.by) == ("disabled", watch.now(), "it answered 410 (Gone)", None)
-    assert await health.paused_until(webhook) == watch.now() + LAST_PAUSE  # what waits in memory is not sent
+    assert await health.paused_until(webhook) == watch.now() + FIRST_PAUSE  # what waits in memory is not sent
 
 
 @pytest.mark.parametrize("answer", [BROKEN, Answer(status=404), Answer(failure=Failure.TLS, text="its certificate is not valid")])
@@ -208,7 +208,7 @@ async def test_without_the_table_a_worker_goes_by_what_it_sees(worker, webhook, 
     until = await health.paused_until(webhook)
     assert until > watch.now()
     watch.time = until
-    assert [await health.paused_until(webhook) for _ in range(2)] == [None, until + TRIAL]
+    assert [await health.paused_until(webhook) for _ in range(2)] == [None, until + FIRST_PAUSE]
 
     await health.answered(webhook, Answer(status=410))
     table.away = False

@@ -8,7 +8,7 @@ import pytest
 
 from shared.jobs.change import Moment
 from shared.webhooks import endpoints as changes
-from shared.webhooks.endpoints import DISABLE_FAILURES, KEPT_HISTORY, LAST_PAUSE, STRIKES, TRIAL, EndpointHealth, limit
+from shared.webhooks.endpoints import DISABLE_FAILURES, FIRST_PAUSE, KEPT_HISTORY, LAST_PAUSE, STRIKES, TRIAL, EndpointHealth, limit
 from shared.webhooks.ports import Answer, Failure
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -108,7 +108,9 @@ def test_enabling_forgets_what_was_counted_and_tells_of_it():
     disabled = changes.disabled(after(*[BROKEN] * 30), at(HOUR), reason="nothing was taken", by=None)
     health = changes.enabled(disabled, at(2 * HOUR), by="ann")
 
-    assert disabled.paused_until == NOW + HOUR + LAST_PAUSE
+    assert disabled.disabled is True
+    assert changes.spared_until(disabled, NOW + 9 * HOUR) == NOW + 9 * HOUR + FIRST_PAUSE
+    assert health.disabled is False
     assert (health.failures, health.failing_since, health.strikes, health.pauses, health.paused_until) == (0, None, 0, 0, None)
     assert [(one.change, one.reason, one.by) for one in health.history] == [
         ("disabled", "nothing was taken", None),

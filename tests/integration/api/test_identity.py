@@ -100,7 +100,7 @@ async def test_every_operation_takes_a_caller_with_a_right_for_it(client, key):
             assert operation["security"] == [{"key": []}], (method, path)
 
 
-@pytest.mark.parametrize("path", ["/docs", "/openapi.json", "/docs/files/swagger-ui.css", "/healthz"])
+@pytest.mark.parametrize("path", ["/docs", "/openapi.json", "/docs/files/swagger-ui.css", "/healthz", "/metrics"])
 async def test_the_description_and_the_probes_are_open(client, path):
     assert (await client.get(path)).status_code == 200
 

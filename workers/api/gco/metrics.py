@@ -12,7 +12,6 @@ from fastapi import APIRouter, Request, Response
 from shared.errors import UnavailableError
 from workers.api.core import Core
 from workers.api.dependencies import CoreOf
-from workers.api.errors import answers
 
 if TYPE_CHECKING:
     from shared.health.figures import Figure
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 router = APIRouter()
 
 
-@router.get("/metrics", tags=["Health"], response_class=Response, responses={200: {"content": {"text/plain": {}}}, **answers(429)})
+@router.get("/metrics", include_in_schema=False)  # as the original's, which isn't in its description either
 async def prometheus_metrics(core: CoreOf, request: Request) -> Response:
     """Gauges of the fleet and counters of this process. Where the table doesn't answer, `fleet_health_unread` says so."""
     from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry

@@ -20,7 +20,7 @@ class Vendor(StrEnum):
 class Device:
     """One device, or one partition of it (MIG, CPX and the like), which is apart from its siblings in everything.
 
-    `node` is the host's name as the exporter says it. `partition` is None for a whole device.
+    `node` is the host's name as the exporter says it; of a joined device, the name of its node. `partition` is None for a whole device.
     """
 
     vendor: Vendor

@@ -6,7 +6,6 @@ is then little left but a number. Twenty series of a thousand devices take a ten
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,6 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 MOST_SERIES: Final = 200_000
 """Of one exporter: one node has at most some hundred partitions with some hundred series each."""
 
+MOST: Final = 1e30
+"""No measure is larger; CloudWatch refuses a request for one value above 2**360."""
 KEPT_BLOCKS: Final = 8192
 """Some 2 KB each. A device of NVIDIA has one, of AMD four."""
 
@@ -37,7 +38,7 @@ class Exposition:
 
 
 def read(text: str, *, names: frozenset[str]) -> Exposition:
-    """The samples of the named series. Values that are no number (`NaN`, infinities) are left out: they say that nothing is known."""
+    """The samples of the named series. Values that are no number (`NaN`, infinities) or beyond measure say nothing, and are left out."""
     found = Exposition()
     blocks: dict[str, Mapping[str, str] | None] = {"": {}}
     seen = 0
@@ -59,7 +60,7 @@ def read(text: str, *, names: frozenset[str]) -> Exposition:
         labels, value = blocks[block], _value(rest)
         if labels is None or value is None:
             found.broken += 1
-        elif math.isfinite(value):
+        elif abs(value) <= MOST:
             found.samples.setdefault(name, []).append((labels, value))
     return found
 

@@ -1,4 +1,4 @@
-"""From an exporter's readings to GPUs of the cluster: which node a device is on, and which pod, job and project hold it.
+"""From an exporter's readings to GPUs of the cluster: on which node a device is, and which pod, job and project hold it.
 
 What exists is what the API server lists now. An exporter asks its kubelet now and then and may name a pod that has gone; so a holder whose
 pod is not there any more, has ended, or is on another node, is none.
@@ -17,45 +17,8 @@ from shared.clusters.rendering import object_name
 from shared.metrics.devices import Holder, Reading
 from shared.metrics.snapshot import Gpu, User
 
-_HOSTNAME: Final = "kubernetes.io/hostname"
 _JOB_NAME: Final = "batch.kubernetes.io/job-name"
-_ADDRESSES: Final = ("Hostname", "InternalDNS", "InternalIP")
 _OTHER: Final = re.compile(r"[^a-z0-9]+")
-
-
-class Nodes:
-    """The nodes of a cluster by every name that a host goes by: its object's, its label's, its addresses, and its name without domain.
-
-    A name that several nodes have is nobody's.
-    """
-
-    def __init__(self, nodes: Iterable[Mapping[str, Any]]) -> None:
-        self._names: set[str] = set()
-        self._aliases: dict[str, str | None] = {}
-        for node in nodes:
-            name = node["metadata"]["name"]
-            self._names.add(name)
-            for alias in _aliases(node):
-                known = self._aliases.setdefault(alias, name)
-                if known != name:
-                    self._aliases[alias] = None
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._names
-
-    def of(self, hostname: str, *, exporter: str) -> str:
-        """The node that an exporter's `hostname` means; its own where that is no node's name (a pod's, for want of `NODE_NAME`)."""
-        if hostname in self._names:
-            return hostname
-        return self._aliases.get(hostname.lower()) or exporter
-
-
-def _aliases(node: Mapping[str, Any]) -> set[str]:
-    metadata, status = node["metadata"], node.get("status") or {}
-    found = {metadata["name"], (metadata.get("labels") or {}).get(_HOSTNAME, "")}
-    found |= {one["address"] for one in status.get("addresses") or () if one.get("type") in _ADDRESSES}
-    found |= {name.partition(".")[0] for name in found if not name.replace(".", "").isdigit()}
-    return {name.lower() for name in found if name}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,14 +58,16 @@ class Pods:
         return _completed(facts.user, holder, reading.labels, self._project_labels)
 
 
-def joined(readings: Iterable[Reading], *, exporter_node: str, nodes: Nodes, pods: Pods) -> list[Gpu]:
-    """The GPUs of an exporter's readings; one whose node isn't there (any more) is left out."""
+def joined(readings: Iterable[Reading], *, node: str, pods: Pods) -> list[Gpu]:
+    """The GPUs of the readings of an exporter, which are on the exporter's own node by whatever name it calls its host.
+
+    The API server knows where the exporter's pod is; `hostname` may be the node's name, a short one, an address, or the pod's own name
+    (for want of `NODE_NAME`), and nobody may tell of another node's devices.
+    """
     found = []
     for reading in readings:
-        node = nodes.of(reading.device.node, exporter=exporter_node)
-        if node in nodes:
-            device = reading.device if reading.device.node == node else replace(reading.device, node=node)
-            found.append(Gpu(device=device, values=reading.values, user=pods.of(reading, node)))
+        device = reading.device if reading.device.node == node else replace(reading.device, node=node)
+        found.append(Gpu(device=device, values=reading.values, user=pods.of(reading, node)))
     return found
 
 

@@ -21,6 +21,8 @@ EXPORTERS: Final = "gpu_exporters"
 EXPORTER_FAILURES: Final = "gpu_exporter_failures"
 """By region: how many exporters there are, and how many of them could not be read."""
 
+LONGEST_DIMENSION: Final = 1024
+
 _UNITS: Final = {"percent": "Percent", "count": "Count", "Mb/s": "Megabits/Second"}
 """CloudWatch's own names. It has none of watts, degrees and hertz, and takes a megabyte for whatever its reader does."""
 
@@ -65,7 +67,7 @@ def data_of(snapshot: Snapshot, rollups: Sequence[Rollup], measures: Collection[
     orders = [tuple(sorted(rollup)) for rollup in rollups]
     groups: dict[tuple[tuple[Label, ...], tuple[str, ...]], dict[Measure, Statistics]] = defaultdict(lambda: defaultdict(Statistics))
     for gpu in snapshot.gpus:
-        labels = labels_of(gpu, snapshot.region)
+        labels = {label: value for label, value in labels_of(gpu, snapshot.region).items() if _is_dimension(value)}
         values = [(measure, value) for measure, value in gpu.values.items() if measure in measures]
         for order in orders:
             if all(label in labels for label in order):
@@ -90,6 +92,13 @@ def labels_of(gpu: Gpu, region: str) -> Mapping[Label, str]:
         if user.job_id:
             labels[Label.JOB] = user.job_id
     return labels
+
+
+def _is_dimension(value: str) -> bool:
+    """Whether CloudWatch takes it: one that it doesn't would take its whole batch with it. Some labels are an exporter's to write."""
+    return (
+        value.isascii() and value.isprintable() and not value.isspace() and value[:1] not in ("", ":") and len(value) <= LONGEST_DIMENSION
+    )
 
 
 def _of_region(snapshot: Snapshot) -> dict[str, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from shared.errors import UnavailableError
 from shared.metrics.devices import Reading
 from shared.metrics.exporters import Exporter, find_exporters
 from shared.metrics.fetching import SECONDS, Fetch, ScrapeError
-from shared.metrics.joining import Nodes, Pods, joined
+from shared.metrics.joining import Pods, joined
 from shared.metrics.reading import read_exporter
 from shared.metrics.snapshot import ExporterState, Gpu, Snapshot
 
@@ -43,7 +43,7 @@ class _Answer:
 
 
 class Scraper:
-    """Reads the GPUs of one region's cluster."""
+    """Reads the GPUs of one region's cluster. Pods of `untrusted` namespaces are no exporters, whatever their labels say."""
 
     def __init__(
         self,
@@ -54,6 +54,7 @@ class Scraper:
         selectors: Sequence[str],
         project_labels: Sequence[str],
         clock: Clock,
+        untrusted: Collection[str] = (),
         concurrency: int = CONCURRENCY,
         seconds: float = SECONDS,
         deadline_seconds: float = DEADLINE_SECONDS,
@@ -64,6 +65,7 @@ class Scraper:
         self._selectors = selectors
         self._project_labels = project_labels
         self._clock = clock
+        self._untrusted = untrusted
         self._concurrency = concurrency
         self._seconds = seconds
         self._deadline_seconds = deadline_seconds
@@ -73,9 +75,11 @@ class Scraper:
         at, began = self._clock.now(), time.monotonic()
         try:
             exporters, nodes, pods = await asyncio.gather(
-                find_exporters(self._api, self._selectors), self._list(NODE.path(), {}), self._list(POD.path(), _FLEET)
+                find_exporters(self._api, self._selectors, untrusted=self._untrusted),
+                self._list(NODE.path(), {}),
+                self._list(POD.path(), _FLEET),
             )
-            known = Nodes(nodes)
+            known = {node["metadata"]["name"] for node in nodes}
             answers = await self._ask([one for one in exporters if one.node in known], until=began + self._deadline_seconds)
             present = Pods(pods, project_labels=self._project_labels)
             await self._add_strangers(present, answers)
@@ -85,7 +89,7 @@ class Scraper:
             region=self._region,
             at=at,
             seconds=round(time.monotonic() - began, 3),
-            gpus=_once(answers, known, present),
+            gpus=_once(answers, present),
             exporters=tuple(answer.state for answer in answers),
         )
 
@@ -136,11 +140,11 @@ class Scraper:
         return _Answer(exporter, state, readings)
 
 
-def _once(answers: Sequence[_Answer], nodes: Nodes, pods: Pods) -> tuple[Gpu, ...]:
+def _once(answers: Sequence[_Answer], pods: Pods) -> tuple[Gpu, ...]:
     """Every device once, though two exporters of a node tell of it, in the order of nodes and devices."""
     found: dict[tuple[str, str, str, str | None], Gpu] = {}
     for answer in answers:
-        for gpu in joined(answer.readings, exporter_node=answer.exporter.node, nodes=nodes, pods=pods):
+        for gpu in joined(answer.readings, node=answer.exporter.node, pods=pods):
             device = gpu.device
             found.setdefault((device.node, device.vendor, device.index, device.partition), gpu)
     return tuple(sorted(found.values(), key=_order))

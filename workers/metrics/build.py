@@ -14,6 +14,7 @@ from shared.metrics.rollups import measures_of, rollups_of
 from shared.metrics.scraping import CONCURRENCY, Scraper
 from shared.metrics.serving import GpuCollector
 from shared.metrics.snapshots import Snapshots
+from shared.policy.loading import load_policy
 from shared.settings import Settings
 from shared.store.objects import S3Objects
 from workers.metrics.scrapes import Scrapes
@@ -26,7 +27,7 @@ _DEADLINE: Final = 0.75
 def build(settings: Settings, aws: Aws, stack: AsyncExitStack) -> tuple[Scrapes, GpuCollector]:
     """The engine, and what serves its findings. Connections to clusters are made when first needed, and go with the stack.
 
-    Raises InvalidError for a setting that names no measure.
+    Raises InvalidError for a setting that names no measure, PolicyFileError.
     """
     clock = SystemClock()
     collector = GpuCollector(seconds=settings.metrics_seconds, clock=clock)
@@ -42,11 +43,12 @@ def build(settings: Settings, aws: Aws, stack: AsyncExitStack) -> tuple[Scrapes,
 
 
 class Scrapers:
-    """The scrapers of regions, each over one connection to its cluster."""
+    """The scrapers of regions, each over one connection to its cluster. Where users may apply what they like, no exporter is believed."""
 
     def __init__(self, settings: Settings, stack: AsyncExitStack) -> None:
         self._settings = settings
         self._stack = stack
+        self._untrusted = load_policy(settings.policy_file).allowed_namespaces
         self._made: dict[str, Scraper] = {}
         self._making = asyncio.Lock()
 
@@ -75,5 +77,6 @@ class Scrapers:
             selectors=settings.metrics_exporters,
             project_labels=settings.metrics_project_labels,
             clock=SystemClock(),
+            untrusted=self._untrusted,
             deadline_seconds=settings.metrics_seconds * _DEADLINE,
         )

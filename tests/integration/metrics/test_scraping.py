@@ -149,6 +149,31 @@ async def test_a_name_that_is_no_nodes_means_the_exporters_own(gpus):
     assert len(of_node(found, "node-2")) == 4
 
 
+async def test_what_users_run_is_no_exporter_whatever_its_labels_say(gpus):
+    await gpus.ready()
+    await gpus.run("forged", 1, app="nvidia-dcgm-exporter")
+    await gpus.run_ours("train", 1, app="nvidia-dcgm-exporter")
+    await gpus.until(lambda one: sum(gpu.user is not None for gpu in one.gpus) == 2)
+
+    believed = await gpus.scraper().scrape()
+    found = await gpus.scraper(untrusted=("gco-jobs",)).scrape()
+
+    assert [one.namespace for one in believed.exporters].count("gco-jobs") == 1
+    assert [one.namespace for one in found.exporters].count("gco-jobs") == 0
+    assert found.failures == 0
+
+
+async def test_nobody_tells_of_another_nodes_devices(gpus):
+    before = await gpus.ready()
+    text = NVIDIA.replace("ip-10-0-1-17.ec2.internal", "node-0").replace(" 97", " 1").encode()
+    gpus.instead("node-1", lambda: Response(status=200, headers=TEXT, body=text))
+
+    found = await gpus.scraper().scrape()
+
+    uuids = [gpu.device.uuid for gpu in of_node(before, "node-0")]
+    assert [gpu.device.uuid for gpu in of_node(found, "node-0")] == uuids
+
+
 async def test_mig_partitions_are_apart_and_their_device_stands_beside_them(gpus):
     await gpus.ready()
     label = 'gpu="0",UUID="GPU-1",modelName="H100",hostname="node-0"'
@@ -175,10 +200,8 @@ async def test_a_device_that_two_exporters_tell_of_is_there_once(gpus):
     found = await gpus.scraper(selectors=selectors).scrape()
     assert (len(found.exporters), len(found.gpus)) == (2, 8)
 
-    text = NVIDIA.replace("ip-10-0-1-17.ec2.internal", "node-0").encode()
-    for node in ("node-0", "node-1"):
-        gpus.instead(node, lambda: Response(status=200, headers=TEXT, body=text))
-    assert len((await gpus.scraper(selectors=selectors).scrape()).gpus) == 4
+    gpus.instead("node-0", lambda: Response(status=200, headers=TEXT, body=(NVIDIA + NVIDIA.replace("GPU-", "MIG-")).encode()))
+    assert len(of_node(await gpus.scraper(selectors=selectors).scrape(), "node-0")) == 4
 
 
 async def test_without_the_api_server_there_is_no_scrape(gpus):

@@ -41,10 +41,17 @@ def test_a_port_is_told_by_annotation_or_name_or_is_the_default_of_its_make(foun
 
 
 @pytest.mark.parametrize(
-    "gone", [pod(node=None), pod(phase="Failed"), pod(phase="Succeeded"), pod(deletionTimestamp="2026-01-01T00:00:00Z")]
+    "none",
+    [
+        pod(node=None),
+        pod(phase="Failed"),
+        pod(phase="Succeeded"),
+        pod(deletionTimestamp="2026-01-01T00:00:00Z"),
+        pod(labels={"gpufleet.io/managed": "true", "app": "nvidia-dcgm-exporter"}),
+    ],
 )
-def test_what_runs_nowhere_or_no_more_is_no_exporter(gone):
-    assert exporter_of(gone) is None
+def test_what_runs_nowhere_or_no_more_or_for_a_job_is_no_exporter(none):
+    assert exporter_of(none) is None
 
 
 def test_one_that_does_not_run_yet_says_why_it_is_not_asked():

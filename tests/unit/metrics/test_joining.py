@@ -7,19 +7,11 @@ from typing import Any
 import pytest
 
 from shared.metrics.devices import Device, Holder, Reading, Vendor
-from shared.metrics.joining import Nodes, Pods, joined
+from shared.metrics.joining import Pods, joined
 from shared.metrics.snapshot import User
 
 PROJECTS = ("example.com/project-id", "project")
 JOB = "01a22dbf-a78c-7432-8323-bd802edb4689"
-
-
-def node(name: str, *, hostname: str | None = None, **addresses: str) -> dict[str, Any]:
-    labels = {"kubernetes.io/hostname": hostname} if hostname else {}
-    return {
-        "metadata": {"name": name, "labels": labels},
-        "status": {"addresses": [{"type": kind, "address": address} for kind, address in addresses.items()]},
-    }
 
 
 def pod(name: str = "p", *, on: str | None = "n1", phase: str = "Running", **labels: str) -> dict[str, Any]:
@@ -34,42 +26,17 @@ def reading(hostname: str = "n1", *, holder: Holder | None = HOLDER, **labels: s
     return Reading(device=device, values={}, holder=holder, labels=labels)
 
 
-def only(one: Reading, *pods: dict[str, Any], nodes: Nodes | None = None, exporter: str = "n1"):
-    known = Pods(pods, project_labels=PROJECTS)
-    found = joined([one], exporter_node=exporter, nodes=nodes or Nodes([node("n1"), node("n2")]), pods=known)
-    return found[0] if found else None
+def only(one: Reading, *pods: dict[str, Any]):
+    (found,) = joined([one], node="n1", pods=Pods(pods, project_labels=PROJECTS))
+    return found
 
 
-EKS = "ip-10-0-1-17.eu-west-1.compute.internal"
+@pytest.mark.parametrize("hostname", ["n1", "n1.example.com", "10.0.1.17", "dcgm-exporter-x7k2p", "", "n2"])
+def test_a_device_is_on_its_exporters_node_by_whatever_name_it_goes(hostname):
+    found = only(reading(hostname), pod())
 
-
-@pytest.mark.parametrize(
-    "hostname",
-    [EKS, "ip-10-0-1-17", "IP-10-0-1-17", "10.0.1.17", "host-a", "i-0abc.eu-west-1.compute.internal", "dcgm-exporter-x7k2p", ""],
-)
-def test_a_host_goes_by_any_name_of_its_node_and_else_by_its_exporters(hostname):
-    nodes = Nodes(
-        [
-            node(EKS, hostname="host-a", InternalIP="10.0.1.17", InternalDNS="i-0abc.eu-west-1.compute.internal"),
-            node("ip-10-0-2-2.eu-west-1.compute.internal", InternalIP="10.0.2.2"),
-        ]
-    )
-
-    assert only(reading(hostname), nodes=nodes, exporter=EKS).device.node == EKS
-
-
-def test_an_exporter_may_tell_of_another_node():
-    assert only(reading("n2")).device.node == "n2"
-
-
-def test_a_name_of_several_nodes_is_nobodys():
-    nodes = Nodes([node("a.one"), node("a.two")])
-
-    assert only(reading("a"), nodes=nodes, exporter="a.two").device.node == "a.two"
-
-
-def test_a_device_whose_node_is_gone_is_gone():
-    assert only(reading("n3"), exporter="n3") is None
+    assert found.device.node == "n1"
+    assert found.user is not None
 
 
 def test_a_pod_says_job_execution_submitted_name_and_project():

@@ -91,6 +91,15 @@ def test_only_chosen_measures_and_rollups_are_written():
     assert data_of(SNAPSHOT, ()) == []
 
 
+@pytest.mark.parametrize("project", ["", " ", ":gold", "gölden", "go\nld", "x" * 1025])
+def test_a_label_that_cloudwatch_would_refuse_is_left_out(project):
+    snapshot = replace(SNAPSHOT, gpus=(gpu("n1", 0, 90, user=replace(TRAIN, project=project)),))
+
+    dimensions = {one["Name"] for datum in data_of(snapshot, DEFAULT_ROLLUPS) for one in datum["Dimensions"]}
+
+    assert dimensions == {"region", "node", "namespace", "job_id"}
+
+
 def test_the_settings_rollups_are_those_that_are_read():
     assert set(rollups_of(Settings().metrics_rollups)) == set(DEFAULT_ROLLUPS)
 

@@ -35,6 +35,8 @@ STANDING_SECONDS: Final = 10.0
 """How long a stream may stand when its container has ended, before what is left is read without following."""
 EMPTY_SECONDS: Final = 2.0
 """A stream that has given nothing for so long has nothing of the past to give."""
+BATCH: Final = 200
+"""Lines that are handed on at once: to write them as events takes some milliseconds, in which nobody else gets a turn."""
 DRAINING_SECONDS: Final = 60.0
 """How long the last reading is tried where the cluster doesn't answer; the machine of a pod may be gone for good."""
 
@@ -212,9 +214,9 @@ class ContainerFollowing:
         new = [line for line in lines if unseen.take(line.at)]
         for other in others:
             await self._notice(other)
-        if new:
-            self._mark = unseen.mark
-            await self._put(Lines(source=self._source, lines=new))
+        self._mark = unseen.mark
+        for first in range(0, len(new), BATCH):
+            await self._put(Lines(source=self._source, lines=new[first : first + BATCH]))
 
     async def _refused(self, error: FleetError, *, ended: bool) -> None:
         """A 400 says that the container has no log yet or any more; anything else is told."""

@@ -39,7 +39,7 @@ STREAMS: Final = 50
 READINGS: Final = 8
 """Containers that have ended and whose logs are read at the same time."""
 PIECES: Final = 4
-"""Pieces of streams that wait for the reader; a piece is what one read of a socket gave, some 100 KiB at the most."""
+"""Batches of lines that wait for the reader, each out of one read of a socket, which is some 100 KiB at the most."""
 LINGER_SECONDS: Final = 45.0
 """How long pods of a Job that has ended may take to end: their grace period (30 s unless they say) and a little more."""
 LISTING_SECONDS: Final = 60.0

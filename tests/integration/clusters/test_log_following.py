@@ -227,6 +227,21 @@ async def test_a_tail_is_of_what_stands_there_and_goes_on_from_a_position(api):
     assert len(first.texts + rest.texts) < 15
 
 
+async def test_a_tail_does_not_cut_what_comes_later(api):
+    manifest = a_job(duration=0, logs=numbered(5))
+    manifest["spec"]["suspend"] = True
+    follower = LogFollower(api, await api.request("POST", JOBS, body=manifest), Choice(tail=1))
+    reading = asyncio.create_task(Shown().read(follower))
+    async with asyncio.timeout(10):
+        while not follower.position.begun:
+            await asyncio.sleep(0.01)
+
+    body = {"spec": {"suspend": False}}
+    await api.request("PATCH", JOB.path(NAMESPACE, "train"), body=body, content_type="application/merge-patch+json")
+
+    assert (await reading).texts == numbered(5)
+
+
 async def test_a_position_of_another_job_means_nothing(api):
     job = await create(api, duration=0.1, logs=numbered(5))
     shown = await follow(api, job)

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Header, HTTPException, Query, Response
 
 from shared.clusters.api import KubernetesApi
 from shared.clusters.container_states import containers_of, init_containers_of
-from shared.clusters.deleting import read_job
+from shared.clusters.job_documents import read_job
 from shared.clusters.log_following import LogFollower
 from shared.clusters.log_items import Choice
 from shared.clusters.log_positions import decode

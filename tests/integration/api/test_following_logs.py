@@ -11,17 +11,13 @@ import pytest
 from tests.integration.api.streaming import Reader, served
 from tests.integration.api.test_gco_logs import JOBS, NAMESPACE, a_job, made, pods_of
 from workers.api import following
-from workers.api.cluster_access import ClusterAccess
-from workers.api.core import build
 
 LOGS = f"/api/v1/jobs/{NAMESPACE}/train/logs"
 
 
 @pytest.fixture
-async def core(region, tmp_path):
-    access = ClusterAccess(region.settings.model_copy(update={"kubeconfig": tmp_path / "kubeconfig"}))
-    yield await build(region.settings, region.aws, access=access)
-    await access.close()
+async def core(cluster_core):
+    return cluster_core
 
 
 @pytest.fixture

@@ -6,10 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.integration.api.conftest import serving
 from tests.integration.region import SIMULATION
-from workers.api.cluster_access import ClusterAccess
-from workers.api.core import build
 
 NAMESPACE = "gco-jobs"
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
@@ -31,11 +28,8 @@ ORIGINAL = {
 
 
 @pytest.fixture
-async def client(region, tmp_path):
-    access = ClusterAccess(region.settings.model_copy(update={"kubeconfig": tmp_path / "kubeconfig"}))
-    async with serving(await build(region.settings, region.aws, access=access)) as found:
-        yield found
-    await access.close()
+async def client(cluster_client):
+    return cluster_client
 
 
 def a_job(name="train", *, containers=("main",), init=(), annotations=None, pod=None, **spec):

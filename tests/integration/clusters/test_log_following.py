@@ -13,7 +13,7 @@ from shared.clusters.log_following import LogFollower
 from shared.clusters.log_items import Choice, Ended, Lines, Notice, Opened
 from shared.clusters.log_positions import decode
 from tests.integration.clusters.builders import NAMESPACE
-from workers.local.cluster import Fault
+from workers.local.cluster import ClusterServer, Fault
 
 PREFIX = "simulation.gpufleet.io/"
 JOBS = JOB.path(NAMESPACE)
@@ -181,6 +181,26 @@ async def test_an_api_server_that_does_not_answer_for_a_while_loses_nothing(api,
     shown = await follow(api, job)
 
     assert shown.texts == numbered(20)
+
+
+async def test_an_api_server_that_is_started_anew_loses_nothing(api, server):
+    job = await create(api, containers=("main", "side"), duration=2.0, logs__main=numbered(40, "m"), logs__side=numbered(40, "s"))
+    shown = Shown()
+    following = asyncio.create_task(follow(api, job, shown=shown))
+    async with asyncio.timeout(10):
+        while len(shown.lines) < 10:
+            await asyncio.sleep(0.02)
+
+    await server.stop()
+    again = ClusterServer(server.cluster, port=server.port)
+    await again.start()
+    try:
+        await following
+    finally:
+        await again.stop()
+
+    assert (shown.of("main"), shown.of("side")) == (numbered(40, "m"), numbered(40, "s"))
+    assert shown.end.outcome == "succeeded"
 
 
 async def test_a_run_that_ended_while_the_connection_was_broken_is_shown_from_the_run_before(api, server):

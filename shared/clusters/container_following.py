@@ -128,8 +128,9 @@ class ContainerFollowing:
             return True
         if self._mark != before:
             self._backoff.reset()
-        # Where no run of it writes, what this reading gave is all that there is until another run begins.
-        await self._pod.changed(self._backoff.next() if state.running else None)
+        if self._pod.state(self._source.container) == state and not self._pod.ended(self._source.container):
+            # Where no run of it writes, what this reading gave is all that there is until another run begins.
+            await self._pod.changed(self._backoff.next() if state.running else None)
         return False
 
     async def _until_started(self) -> None:
@@ -210,13 +211,14 @@ class ContainerFollowing:
             await self._hand_on([rest], unseen)
 
     async def _hand_on(self, raw: list[bytes], unseen: Unseen) -> None:
-        lines, others = dated(raw)
-        new = [line for line in lines if unseen.take(line.at)]
-        for other in others:
-            await self._notice(other)
-        self._mark = unseen.mark
-        for first in range(0, len(new), BATCH):
-            await self._put(Lines(source=self._source, lines=new[first : first + BATCH]))
+        for first in range(0, len(raw), BATCH):
+            lines, others = dated(raw[first : first + BATCH])
+            for other in others:
+                await self._notice(other)
+            if new := [line for line in lines if unseen.take(line.at)]:
+                await self._put(Lines(source=self._source, lines=new))
+                # Not before: a reading that is given up while it waits here has not shown them.
+                self._mark = unseen.mark
 
     async def _refused(self, error: FleetError, *, ended: bool) -> None:
         """A 400 says that the container has no log yet or any more; anything else is told."""

@@ -153,6 +153,8 @@ async def test_what_can_not_be_followed_is_told_before_it_begins(api, region):
         assert await status(pod="none") == 404
         assert await status(pod=other["metadata"]["name"]) == 400
         assert await status(previous=True) == 422
+        region.fault(path="/pods$", status=403)
+        assert await status() == 502
         refused = await client.get(LOGS, params={"follow": True}, headers={"Last-Event-ID": "nonsense"})
         assert refused.status_code == 422
         assert refused.json()["detail"][0]["loc"] == ["header", "Last-Event-ID"]

@@ -390,6 +390,17 @@ async def test_more_containers_than_are_followed_at_once_wait_and_lose_nothing(a
     assert shown.end.whole
 
 
+async def test_of_very_many_pods_the_newest_are_told(api, monkeypatch):
+    job = await create(api, duration=1.1, logs=["a"], completions=3)
+    whole = await follow(api, job)
+    monkeypatch.setattr(log_following, "FIRST_PODS", 1)
+
+    shown = await follow(api, job)
+
+    assert shown.lines == whole.lines[-1:]
+    assert (shown.notices, shown.end.whole) == (["the logs of 2 older pods are left out"], False)
+
+
 async def test_a_long_position_forgets_old_pods_and_shows_none_of_them_again(api, monkeypatch):
     monkeypatch.setattr(log_following, "FOLD_ABOVE", 2)
     monkeypatch.setattr(log_following, "FOLD_BEHIND", 1)

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SEEDS ?= 2000
 
-.PHONY: help demo up test test-real kill-test simulate bench check format model clean
+.PHONY: help demo up api-tour test test-real kill-test simulate bench check format model clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -19,6 +19,9 @@ demo: $(VENV)/.ready ## Run 60 jobs on the embedded fleet, kill a dispatcher mea
 
 up: $(VENV)/.ready ## Start the embedded fleet until Ctrl-C
 	$(BIN)/gpufleet up
+
+api-tour: $(VENV)/.ready ## Every operation of the GCO door by curl on a fleet of its own, each answer checked
+	$(BIN)/python -m tests.e2e.tour
 
 test: $(VENV)/.ready ## The tests that need nothing but Python
 	$(BIN)/python -m pytest

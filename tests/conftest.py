@@ -65,11 +65,12 @@ def aws_endpoint() -> Iterator[str]:
 @pytest.fixture
 def aws_environment(aws_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """The process's environment points at the emulator, as a user would have it."""
-    _point_at(aws_endpoint, monkeypatch)
+    point_at(aws_endpoint, monkeypatch)
     return aws_endpoint
 
 
-def _point_at(endpoint: str, patch: pytest.MonkeyPatch) -> None:
+def point_at(endpoint: str, patch: pytest.MonkeyPatch) -> None:
+    """Have clients of this process speak to an emulator, as a user would."""
     for name, value in {"ENDPOINT_URL": endpoint, "ACCESS_KEY_ID": "test", "SECRET_ACCESS_KEY": "test", "REGION": REGION}.items():
         patch.setenv(f"AWS_{name}", value)
     # A session reads the descriptions of AWS's services when its first client is made; one is enough for all tests.
@@ -91,10 +92,11 @@ async def aws(aws_environment: str) -> AsyncIterator[Aws]:
 @pytest.fixture
 def fleet_settings() -> Settings:
     """Settings with names of their own."""
-    return _own_settings()
+    return own_settings()
 
 
-def _own_settings() -> Settings:
+def own_settings() -> Settings:
+    """Settings with names that nothing else has."""
     name = f"test-{RandomIds().nonce()}"
     return Settings(table=name, bucket=name, queue_prefix=name, control_region=REGION)
 
@@ -102,14 +104,14 @@ def _own_settings() -> Settings:
 @pytest.fixture(scope="session")
 def shared_settings(aws_endpoint: str) -> Settings:
     """A bootstrapped fleet for tests that leave nothing behind, or don't mind what others left; it spares them a bootstrap each."""
-    settings = _own_settings()
+    settings = own_settings()
 
     async def make() -> None:
         async with connect(REGION, "dynamodb", "sqs", "s3", "secretsmanager") as clients:
             await bootstrap(clients, settings)
 
     with pytest.MonkeyPatch.context() as patch:
-        _point_at(aws_endpoint, patch)
+        point_at(aws_endpoint, patch)
         asyncio.run(make())
     return settings
 

@@ -35,6 +35,8 @@ STANDING_SECONDS: Final = 10.0
 """How long a stream may stand when its container has ended, before what is left is read without following."""
 EMPTY_SECONDS: Final = 2.0
 """A stream that has given nothing for so long has nothing of the past to give."""
+BATCH: Final = 200
+"""Lines that are handed on at once: to write them as events takes some milliseconds, in which nobody else gets a turn."""
 DRAINING_SECONDS: Final = 60.0
 """How long the last reading is tried where the cluster doesn't answer; the machine of a pod may be gone for good."""
 
@@ -126,8 +128,9 @@ class ContainerFollowing:
             return True
         if self._mark != before:
             self._backoff.reset()
-        # Where no run of it writes, what this reading gave is all that there is until another run begins.
-        await self._pod.changed(self._backoff.next() if state.running else None)
+        if self._pod.state(self._source.container) == state and not self._pod.ended(self._source.container):
+            # Where no run of it writes, what this reading gave is all that there is until another run begins.
+            await self._pod.changed(self._backoff.next() if state.running else None)
         return False
 
     async def _until_started(self) -> None:
@@ -208,13 +211,14 @@ class ContainerFollowing:
             await self._hand_on([rest], unseen)
 
     async def _hand_on(self, raw: list[bytes], unseen: Unseen) -> None:
-        lines, others = dated(raw)
-        new = [line for line in lines if unseen.take(line.at)]
-        for other in others:
-            await self._notice(other)
-        if new:
-            self._mark = unseen.mark
-            await self._put(Lines(source=self._source, lines=new))
+        for first in range(0, len(raw), BATCH):
+            lines, others = dated(raw[first : first + BATCH])
+            for other in others:
+                await self._notice(other)
+            if new := [line for line in lines if unseen.take(line.at)]:
+                await self._put(Lines(source=self._source, lines=new))
+                # Not before: a reading that is given up while it waits here has not shown them.
+                self._mark = unseen.mark
 
     async def _refused(self, error: FleetError, *, ended: bool) -> None:
         """A 400 says that the container has no log yet or any more; anything else is told."""

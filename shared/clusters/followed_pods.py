@@ -94,6 +94,7 @@ class FollowedPods:
 
     def __init__(self) -> None:
         self._pods: dict[str, FollowedPod] = {}
+        self._closed = False
         self._changed = asyncio.Event()
 
     def __iter__(self) -> Iterator[FollowedPod]:
@@ -106,7 +107,7 @@ class FollowedPods:
             known.update(news)
             self.tell()
             return None
-        new = self._pods[news.uid] = FollowedPod(news=news)
+        new = self._pods[news.uid] = FollowedPod(news=news, closed=self._closed)
         self.tell()
         return new
 
@@ -124,7 +125,8 @@ class FollowedPods:
             self.remove(uid)
 
     def close(self) -> None:
-        """Nothing more is waited for."""
+        """Nothing more is waited for, not even of pods that are yet to be seen."""
+        self._closed = True
         for pod in self._pods.values():
             pod.close()
         self.tell()

@@ -8,7 +8,7 @@ has not taken yet stays on the cluster: only a few pieces of its streams wait he
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -39,11 +39,13 @@ STREAMS: Final = 50
 READINGS: Final = 8
 """Containers that have ended and whose logs are read at the same time."""
 PIECES: Final = 4
-"""Pieces of streams that wait for the reader; a piece is what one read of a socket gave, some 100 KiB at the most."""
+"""Batches of lines that wait for the reader, each out of one read of a socket, which is some 100 KiB at the most."""
 LINGER_SECONDS: Final = 45.0
 """How long pods of a Job that has ended may take to end: their grace period (30 s unless they say) and a little more."""
 LISTING_SECONDS: Final = 60.0
 """How long the pods of a Job that has ended are asked for where the cluster doesn't answer."""
+FIRST_PODS: Final = 200
+"""Pods that stand there at the first look and whose logs are told, the newest ones."""
 FOLD_ABOVE: Final = 32
 FOLD_BEHIND: Final = 60
 """A position with more containers than that forgets those of old pods, seconds behind the newest: clocks of API servers may differ."""
@@ -121,7 +123,7 @@ class LogFollower:
                         self._open.pop(item.pod.uid, None)
                         self._fold()
                         continue
-                    case Lines() | Notice():
+                    case Lines() | Notice(source=Source()):
                         yield item
                         self._places.release()
                     case Ended():
@@ -196,14 +198,24 @@ class LogFollower:
         return pod_news(pod) if controller_uid(pod) == self._uid else None
 
     def _see_all(self, listed: list[PodNews]) -> None:
+        pods = sorted(listed, key=lambda pod: (pod.made, pod.name))
         if not self._looked.is_set() and not self._position.begun:
-            self._position.begun = max((pod.made for pod in listed), default=0) or 1
-            if self._choice.since is not None:
-                self._position.since = int((self._clock.now() - self._choice.since).timestamp() * SECOND)
-        for pod in sorted(listed, key=lambda pod: (pod.made, pod.name)):
+            self._begin(pods)
+        for pod in pods:
             self._see_pod(pod)
         self._pods.retain(pod.uid for pod in listed)
         self._looked.set()
+
+    def _begin(self, pods: Sequence[PodNews]) -> None:
+        """Note what stands there at the first look, the oldest first."""
+        self._position.begun = pods[-1].made if pods else 1
+        if self._choice.since is not None:
+            self._position.since = int((self._clock.now() - self._choice.since).timestamp() * SECOND)
+        if len(pods) > FIRST_PODS:
+            self._position.drained = pods[-FIRST_PODS - 1].made
+            left_out = sum(pod.made <= self._position.drained for pod in pods)
+            self._whole = False
+            self._queue.put_nowait(Notice(source=None, message=f"the logs of {left_out} older pods are left out", loss=True))
 
     def _see_pod(self, news: PodNews) -> None:
         new = self._pods.put(news)

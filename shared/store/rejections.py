@@ -13,14 +13,14 @@ from pydantic import AwareDatetime, Field
 from shared.clock import sortable
 from shared.errors import NotFoundError, Problem, clean
 from shared.jobs.model import Record
-from shared.store import cursors, items, keys
+from shared.store import items
+from shared.store.pages import newest_first
 from shared.store.table import Table
 
 RETENTION = timedelta(days=30)
 """How long a rejection can be read; then the table's TTL removes it. Its dead letter stays for 14 days, SQS's longest."""
 EXCERPT_BYTES = 2048
 _PARTITION = "REJECTIONS"
-_START = "99999999"
 _FILTERS: dict[str, object] = {"list": "rejections"}
 _MAX_PROBLEMS = 100
 
@@ -94,22 +94,8 @@ class Rejections:
 
     async def page(self, *, limit: int = 100, cursor: str | None = None) -> RejectionPage:
         """One page, newest first: one query and a batch read for each hundred. Raises InvalidError for a bad cursor."""
-        position = cursors.decode(cursor, _FILTERS) if cursor is not None else _START
-        page = await self._table.query(
-            index=keys.STATE_INDEX,
-            key_condition="state_pk = :pk AND listed_sk < :position",
-            values={":pk": _PARTITION, ":position": position},
-            limit=limit + 1,
-            forward=False,
-        )
-        listed = page.items[:limit]
-        read = await self._table.batch_get([{"pk": item["pk"], "sk": item["sk"]} for item in listed]) if listed else []
-        found = {item["pk"]: _from_item(item) for item in read}
-        more = len(page.items) > limit or page.next_key is not None
-        return RejectionPage(
-            rejections=[found[item["pk"]] for item in listed if item["pk"] in found],
-            cursor=cursors.encode(listed[-1]["listed_sk"], _FILTERS) if more and listed else None,
-        )
+        found, following = await newest_first(self._table, _PARTITION, _FILTERS, limit=limit, cursor=cursor)
+        return RejectionPage(rejections=[_from_item(item) for item in found], cursor=following)
 
 
 def _key(rejection_id: str) -> items.Item:

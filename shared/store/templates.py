@@ -14,13 +14,13 @@ from typing import Any
 
 from shared.clusters.trees import canonical
 from shared.errors import ConflictError, NotFoundError, UnavailableError
-from shared.store import cursors, items, keys, totals
+from shared.store import items, keys, totals
 from shared.store.contents import Contents, Objects
+from shared.store.pages import newest_first
 from shared.store.table import ConditionFailedError, Table
 from shared.templates.model import Content, Template, TemplateHead
 
 _PARTITION = "TEMPLATES"
-_START = "99999999"
 _FILTERS: dict[str, object] = {"list": "templates"}
 _TRIES = 8
 """How often a change is made anew, since others were faster."""
@@ -98,20 +98,9 @@ class Templates:
 
     async def page(self, *, limit: int, cursor: str | None = None) -> TemplatePage:
         """One page: one query, and a batch read for each hundred. Raises InvalidError for a bad cursor."""
-        position = cursors.decode(cursor, _FILTERS) if cursor is not None else _START
-        page = await self._table.query(
-            index=keys.STATE_INDEX,
-            key_condition="state_pk = :pk AND listed_sk < :position",
-            values={":pk": _PARTITION, ":position": position},
-            limit=limit + 1,
-            forward=False,
-        )
-        listed = page.items[:limit]
-        read = await self._table.batch_get([{"pk": item["pk"], "sk": item["sk"]} for item in listed]) if listed else []
-        heads = {item["pk"]: items.from_item(TemplateHead, item) for item in read}
-        standing = [head for item in listed if (head := heads.get(item["pk"])) is not None and head.deleted_at is None]
-        more = len(page.items) > limit or page.next_key is not None
-        return TemplatePage(heads=standing, cursor=cursors.encode(listed[-1]["listed_sk"], _FILTERS) if more and listed else None)
+        found, following = await newest_first(self._table, _PARTITION, _FILTERS, limit=limit, cursor=cursor)
+        heads = [items.from_item(TemplateHead, item) for item in found]
+        return TemplatePage(heads=[head for head in heads if head.deleted_at is None], cursor=following)
 
     async def _head(self, name: str) -> TemplateHead | None:
         item = await self._table.get(keys.template(name))

@@ -85,7 +85,7 @@ class Doors(FastAPI):
         self.open()
         document = super().openapi()
         document["components"]["schemas"] |= errors.schemas()
-        return documentation.secured(document)
+        return documentation.completed(document)
 
 
 class _Opening:

@@ -17,6 +17,18 @@ from starlette.staticfiles import StaticFiles
 _PACKAGE: Final = "fastapi_offline"
 _FILES: Final = "/docs/files"
 _SCHEME: Final = "key"
+_HEADERS: Final[dict[str, Any]] = {
+    "X-Request-ID": {
+        "description": "The request's id, made by the API; the log has it too.",
+        "required": True,
+        "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+    },
+    "Retry-After": {"description": "When to try again, in seconds.", "schema": {"type": "integer", "minimum": 1}},
+    "WWW-Authenticate": {"description": "How to say who is calling (RFC 6750).", "required": True, "schema": {"type": "string"}},
+    "RateLimit": {"description": "How many requests are left, and for how many seconds.", "schema": {"type": "string"}},
+    "RateLimit-Policy": {"description": "How many requests one caller may make, and in how many seconds.", "schema": {"type": "string"}},
+}
+_OF_CODE: Final = {"401": ("WWW-Authenticate",), "429": ("Retry-After", "RateLimit", "RateLimit-Policy"), "503": ("Retry-After",)}
 
 
 def install(app: FastAPI) -> None:
@@ -42,14 +54,19 @@ def install(app: FastAPI) -> None:
         )
 
 
-def secured(document: dict[str, Any]) -> dict[str, Any]:
-    """The description with what callers are known by: every operation that can answer 401 takes a key. So the page asks for one."""
+def completed(document: dict[str, Any]) -> dict[str, Any]:
+    """The description with what every operation has in common: what callers are known by, and the headers of answers.
+
+    Every operation that can answer 401 takes a key; so the page asks for one.
+    """
     scheme = {"type": "http", "scheme": "bearer", "description": "An API key: `gpufleet keys create` makes one. None on loopback."}
-    document.setdefault("components", {})["securitySchemes"] = {_SCHEME: scheme}
+    document["components"] |= {"securitySchemes": {_SCHEME: scheme}, "headers": _HEADERS}
     for methods in document["paths"].values():
         for operation in methods.values():
             if "401" in operation["responses"]:
                 operation["security"] = [{_SCHEME: []}]
+            for code, answer in operation["responses"].items():
+                answer["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in ("X-Request-ID", *_OF_CODE.get(code, ()))}
     return document
 
 

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from shared.identity.callers import Caller
 from workers.api.app import create_app
+from workers.api.cluster_access import ClusterAccess
 from workers.api.core import Core, build
 
 
@@ -34,6 +35,20 @@ async def shared_core(aws, shared_settings) -> Core:
 @pytest.fixture
 async def shared_client(shared_core) -> AsyncIterator[httpx.AsyncClient]:
     async with serving(shared_core) as found:
+        yield found
+
+
+@pytest.fixture
+async def cluster_core(region, tmp_path) -> AsyncIterator[Core]:
+    """A core beside the cluster of the test's region."""
+    access = ClusterAccess(region.settings.model_copy(update={"kubeconfig": tmp_path / "kubeconfig"}))
+    yield await build(region.settings, region.aws, access=access)
+    await access.close()
+
+
+@pytest.fixture
+async def cluster_client(cluster_core) -> AsyncIterator[httpx.AsyncClient]:
+    async with serving(cluster_core) as found:
         yield found
 
 

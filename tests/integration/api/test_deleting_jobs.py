@@ -16,8 +16,6 @@ from shared.jobs.model import EventType
 from shared.jobs.states import State
 from tests.integration.jobs.breaking import Held
 from tests.integration.region import job, running_region
-from workers.api.cluster_access import ClusterAccess
-from workers.api.core import build
 from workers.api.gco.deleting import delete_job
 
 NAMESPACE = "gco-jobs"
@@ -39,10 +37,8 @@ def short_waits(monkeypatch):
 
 
 @pytest.fixture
-async def core(region, tmp_path):
-    access = ClusterAccess(region.settings.model_copy(update={"kubeconfig": tmp_path / "kubeconfig"}))
-    yield await build(region.settings, region.aws, access=access)
-    await access.close()
+async def core(cluster_core):
+    return cluster_core
 
 
 async def running(region, **steering):

@@ -6,21 +6,15 @@ import asyncio
 
 import pytest
 
-from tests.integration.api.conftest import serving
 from tests.integration.region import job
-from workers.api.cluster_access import ClusterAccess
-from workers.api.core import build
 
 OBJECTS = "/apis/batch/v1/namespaces/gco-jobs/jobs"
 ENDS = {"succeeded", "failed", "cancelled"}
 
 
 @pytest.fixture
-async def client(region, tmp_path):
-    access = ClusterAccess(region.settings.model_copy(update={"kubeconfig": tmp_path / "kubeconfig"}))
-    async with serving(await build(region.settings, region.aws, access=access)) as found:
-        yield found
-    await access.close()
+async def client(cluster_client):
+    return cluster_client
 
 
 async def submit(client, **options):

@@ -13,15 +13,11 @@ from shared.jobs.model import RetryPolicy
 from shared.jobs.states import State
 from tests.integration.api.streaming import Reader, served
 from tests.integration.region import job
-from workers.api.cluster_access import ClusterAccess
-from workers.api.core import build
 
 
 @pytest.fixture
-async def core(region, tmp_path):
-    access = ClusterAccess(region.settings.model_copy(update={"kubeconfig": tmp_path / "kubeconfig"}))
-    yield await build(region.settings, region.aws, access=access)
-    await access.close()
+async def core(cluster_core):
+    return cluster_core
 
 
 @pytest.fixture

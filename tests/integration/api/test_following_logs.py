@@ -11,17 +11,13 @@ import pytest
 from tests.integration.api.streaming import Reader, served
 from tests.integration.api.test_gco_logs import JOBS, NAMESPACE, a_job, made, pods_of
 from workers.api import following
-from workers.api.cluster_access import ClusterAccess
-from workers.api.core import build
 
 LOGS = f"/api/v1/jobs/{NAMESPACE}/train/logs"
 
 
 @pytest.fixture
-async def core(region, tmp_path):
-    access = ClusterAccess(region.settings.model_copy(update={"kubeconfig": tmp_path / "kubeconfig"}))
-    yield await build(region.settings, region.aws, access=access)
-    await access.close()
+async def core(cluster_core):
+    return cluster_core
 
 
 @pytest.fixture
@@ -157,6 +153,8 @@ async def test_what_can_not_be_followed_is_told_before_it_begins(api, region):
         assert await status(pod="none") == 404
         assert await status(pod=other["metadata"]["name"]) == 400
         assert await status(previous=True) == 422
+        region.fault(path="/pods$", status=403)
+        assert await status() == 502
         refused = await client.get(LOGS, params={"follow": True}, headers={"Last-Event-ID": "nonsense"})
         assert refused.status_code == 422
         assert refused.json()["detail"][0]["loc"] == ["header", "Last-Event-ID"]

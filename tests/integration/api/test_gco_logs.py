@@ -6,10 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.integration.api.conftest import serving
 from tests.integration.region import SIMULATION
-from workers.api.cluster_access import ClusterAccess
-from workers.api.core import build
 
 NAMESPACE = "gco-jobs"
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
@@ -31,11 +28,8 @@ ORIGINAL = {
 
 
 @pytest.fixture
-async def client(region, tmp_path):
-    access = ClusterAccess(region.settings.model_copy(update={"kubeconfig": tmp_path / "kubeconfig"}))
-    async with serving(await build(region.settings, region.aws, access=access)) as found:
-        yield found
-    await access.close()
+async def client(cluster_client):
+    return cluster_client
 
 
 def a_job(name="train", *, containers=("main",), init=(), annotations=None, pod=None, **spec):
@@ -243,12 +237,13 @@ async def test_other_pods_without_a_log_say_why(client, region):
     await made(region, logs="a", parallelism=2)
     pods = sorted(await pods_of(region, "train"), key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))
     oldest = pods[0]["metadata"]["name"]
-    body = {"status": {"phase": "Failed", "containerStatuses": []}}
+    waiting = {"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff"}}, "restartCount": 0}
+    body = {"status": {"containerStatuses": [waiting]}}
     await region.api.request("PATCH", f"{PODS}/{oldest}/status", body=body, content_type="application/merge-patch+json")
 
     answer = (await logs(client)).json()
 
-    assert answer["pods"][0]["error"] == f"Container 'main' of pod '{oldest}' has not started: the pod is Failed"
+    assert answer["pods"][0]["error"] == f"Container 'main' of pod '{oldest}' has not started: ImagePullBackOff"
     assert answer["pods"][1]["logs"] == "a\n"
     assert f"==> {oldest}/main <==\n(Container 'main'" in answer["logs"]
 

@@ -21,10 +21,8 @@ JOBS = "/api/v1/jobs"
 
 
 @pytest.fixture
-async def core(region, tmp_path):
-    access = ClusterAccess(region.settings.model_copy(update={"kubeconfig": tmp_path / "kubeconfig"}))
-    yield await build(region.settings, region.aws, access=access)
-    await access.close()
+async def core(cluster_core):
+    return cluster_core
 
 
 @pytest.fixture

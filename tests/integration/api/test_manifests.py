@@ -12,7 +12,6 @@ import pytest
 from shared.jobs.states import State
 from tests.integration.api.conftest import serving
 from tests.integration.region import job
-from workers.api.cluster_access import ClusterAccess
 from workers.api.core import build
 
 MANIFESTS = "/api/v1/manifests"
@@ -22,10 +21,8 @@ CONFIG_MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 
 
 @pytest.fixture
-async def core(region, tmp_path):
-    access = ClusterAccess(region.settings.model_copy(update={"kubeconfig": tmp_path / "kubeconfig"}))
-    yield await build(region.settings, region.aws, access=access)
-    await access.close()
+async def core(cluster_core):
+    return cluster_core
 
 
 @pytest.fixture

@@ -14,8 +14,6 @@ from shared.policy import Policy, Security
 from shared.policy.gate import Gate
 from tests.integration.api.conftest import serving
 from tests.integration.region import REGION
-from workers.api.cluster_access import ClusterAccess
-from workers.api.core import build
 
 PATH = "/api/v1/policy"
 QUOTA = {
@@ -29,10 +27,8 @@ RANGE = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "gco-job
 
 
 @pytest.fixture
-async def core(region, tmp_path):
-    access = ClusterAccess(region.settings.model_copy(update={"kubeconfig": tmp_path / "kubeconfig"}))
-    yield await build(region.settings, region.aws, access=access)
-    await access.close()
+async def core(cluster_core):
+    return cluster_core
 
 
 def under(core, **settings):

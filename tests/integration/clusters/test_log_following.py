@@ -13,7 +13,7 @@ from shared.clusters.log_following import LogFollower
 from shared.clusters.log_items import Choice, Ended, Lines, Notice, Opened
 from shared.clusters.log_positions import decode
 from tests.integration.clusters.builders import NAMESPACE
-from workers.local.cluster import Fault
+from workers.local.cluster import ClusterServer, Fault
 
 PREFIX = "simulation.gpufleet.io/"
 JOBS = JOB.path(NAMESPACE)
@@ -183,6 +183,26 @@ async def test_an_api_server_that_does_not_answer_for_a_while_loses_nothing(api,
     assert shown.texts == numbered(20)
 
 
+async def test_an_api_server_that_is_started_anew_loses_nothing(api, server):
+    job = await create(api, containers=("main", "side"), duration=2.0, logs__main=numbered(40, "m"), logs__side=numbered(40, "s"))
+    shown = Shown()
+    following = asyncio.create_task(follow(api, job, shown=shown))
+    async with asyncio.timeout(10):
+        while len(shown.lines) < 10:
+            await asyncio.sleep(0.02)
+
+    await server.stop()
+    again = ClusterServer(server.cluster, port=server.port)
+    await again.start()
+    try:
+        await following
+    finally:
+        await again.stop()
+
+    assert (shown.of("main"), shown.of("side")) == (numbered(40, "m"), numbered(40, "s"))
+    assert shown.end.outcome == "succeeded"
+
+
 async def test_a_run_that_ended_while_the_connection_was_broken_is_shown_from_the_run_before(api, server):
     server.faults.add(Fault(path="/log$", action="stream_breaks", lines=2))
     server.faults.add(Fault(path="/log$", status=503, times=2))
@@ -225,6 +245,21 @@ async def test_a_tail_is_of_what_stands_there_and_goes_on_from_a_position(api):
     assert (first.texts + rest.texts)[-1] == "line 19"
     assert first.texts + rest.texts == numbered(20)[-len(first.texts + rest.texts) :]
     assert len(first.texts + rest.texts) < 15
+
+
+async def test_a_tail_does_not_cut_what_comes_later(api):
+    manifest = a_job(duration=0, logs=numbered(5))
+    manifest["spec"]["suspend"] = True
+    follower = LogFollower(api, await api.request("POST", JOBS, body=manifest), Choice(tail=1))
+    reading = asyncio.create_task(Shown().read(follower))
+    async with asyncio.timeout(10):
+        while not follower.position.begun:
+            await asyncio.sleep(0.01)
+
+    body = {"spec": {"suspend": False}}
+    await api.request("PATCH", JOB.path(NAMESPACE, "train"), body=body, content_type="application/merge-patch+json")
+
+    assert (await reading).texts == numbered(5)
 
 
 async def test_a_position_of_another_job_means_nothing(api):
@@ -353,6 +388,17 @@ async def test_more_containers_than_are_followed_at_once_wait_and_lose_nothing(a
 
     assert sorted(shown.texts) == sorted(numbered(5) * 4)
     assert shown.end.whole
+
+
+async def test_of_very_many_pods_the_newest_are_told(api, monkeypatch):
+    job = await create(api, duration=1.1, logs=["a"], completions=3)
+    whole = await follow(api, job)
+    monkeypatch.setattr(log_following, "FIRST_PODS", 1)
+
+    shown = await follow(api, job)
+
+    assert shown.lines == whole.lines[-1:]
+    assert (shown.notices, shown.end.whole) == (["the logs of 2 older pods are left out"], False)
 
 
 async def test_a_long_position_forgets_old_pods_and_shows_none_of_them_again(api, monkeypatch):

@@ -84,6 +84,43 @@ async def test_the_last_line_of_a_container_that_has_ended_needs_no_end():
     assert play.lines == ["one", "two"]
 
 
+async def test_a_reading_that_is_given_up_has_shown_nothing_that_its_reader_did_not_take(monkeypatch):
+    """A stream stands, its container has ended, and the reader is slow: what he hasn't taken is read again."""
+    monkeypatch.setattr("shared.clusters.container_following.STANDING_SECONDS", 0)
+    lines = b"".join(stamped(second, f"line {second}") for second in range(10))
+    none_before = document({"kind": "Status", "code": 400, "message": "previous terminated container not found"}, status=400)
+    play = Play(ScriptedAnswer(lines), ScriptedAnswer(lines), none_before)
+    taken = play._put
+    slow = asyncio.Event()
+
+    async def put(item):
+        if not slow.is_set():
+            slow.set()
+            play.pod.update(news(ENDED))
+            await asyncio.Event().wait()
+        await taken(item)
+
+    play._put = put
+
+    assert (await play.run()).lines == [f"line {second}" for second in range(10)]
+
+
+async def test_a_run_that_begins_while_the_one_before_is_read_is_not_overlooked():
+    before, after = ScriptedAnswer(stamped(1, "one")), ScriptedAnswer(stamped(2, "two"))
+    play = Play(before, after, ScriptedAnswer(stamped(1, "one")), ScriptedAnswer(stamped(2, "two")))
+    play.pod.update(news(ContainerState(started=True)))
+    taken = play._put
+
+    async def put(item):
+        if play.lines == []:
+            play.pod.update(news(ContainerState(started=True, running=True, restarts=1)))
+        await taken(item)
+
+    play._put = put
+
+    assert (await play.run()).lines == ["one", "two"]
+
+
 async def test_the_kubelets_own_words_are_told_once_and_are_no_lines():
     words = b"unable to retrieve container logs for containerd://1\n"
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
-from typing import Final
 
+from shared.clusters.container_following import BATCH
 from shared.clusters.kept_logs import KeptLog, KeptLogs
 from shared.clusters.log_items import Item, Lines, Notice, Opened, Source
 from shared.clusters.log_lines import LogLine, Unseen, dated, passed, undated
 from shared.clusters.log_positions import Position
 from workers.api.core import Core
-
-PIECE: Final = 500
-"""Lines that are read at once, so that others get their turn in between."""
 
 
 class KeptFollower:
@@ -58,8 +55,8 @@ class KeptFollower:
             yield Notice(source=source, message=f"of this log the last {one.bytes} bytes were kept", loss=True)
         raw = data.splitlines() if mark is not None or self._tail is None else list(deque(data.splitlines(), maxlen=self._tail))
         unseen = Unseen(mark)
-        for first in range(0, len(raw), PIECE):
-            found = _lines(raw[first : first + PIECE], unseen, timestamps=one.timestamps)
+        for first in range(0, len(raw), BATCH):
+            found = _lines(raw[first : first + BATCH], unseen, timestamps=one.timestamps)
             if found:
                 yield Lines(source=source, lines=found, dated=one.timestamps)
             await asyncio.sleep(0)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Annotated
 
 import structlog
-from fastapi import APIRouter
+from fastapi import APIRouter, Path
 
 from shared.errors import ForbiddenError, InvalidError, NotFoundError, Problem
 from shared.identity.callers import Caller, Right
@@ -48,12 +49,12 @@ async def list_keys(core: CoreOf, caller: Administrator) -> KeysAnswer:
     return KeysAnswer(keys=[_told(key) for key in await core.api_keys.all() if _within(caller, key)])
 
 
-@router.delete("/{key}", responses=answers(401, 403, 404, 422, 429, 503))
-async def revoke_key(key: str, core: CoreOf, caller: Administrator) -> KeyAnswer:
+@router.delete("/{name}", responses=answers(401, 403, 404, 422, 429, 503))
+async def revoke_key(name: Annotated[str, Path(description="The key's name or id.")], core: CoreOf, caller: Administrator) -> KeyAnswer:
     """Revoke a key, by its id or its name. Processes that know it go on taking it for a minute at most."""
-    found = await core.api_keys.find(key)
+    found = await core.api_keys.find(name)
     if not _within(caller, found):
-        raise NotFoundError("Key", key)
+        raise NotFoundError("Key", name)
     await core.api_keys.remove(found)
     log.info("key revoked", key=found.id, name=found.name, by=caller.name)
     return _told(found)

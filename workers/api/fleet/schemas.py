@@ -13,6 +13,7 @@ from shared.identity.keys import NAME
 from shared.jobs.fields import Strict
 from shared.jobs.model import Event, Execution, RetryPolicy, Spot, Stop, Timeouts, Wait
 from shared.store.rejections import Rejection
+from workers.api import examples
 
 
 class JobClaim(BaseModel):
@@ -139,6 +140,8 @@ MAX_KEY_NAMESPACES = 20
 
 class KeyRequest(Strict):
     """A key to be made. Its name is what `submitted_by` and events record, as `key:<name>`."""
+
+    model_config = examples.shown(examples.KEY)
 
     name: str = Field(pattern=NAME, description="Of a-z, 0-9, '.', '_' and '-', at most 63; no two keys share one.")
     rights: list[Annotated[Right, Field(strict=False)]] = Field(min_length=1, max_length=len(Right))

@@ -6,7 +6,8 @@ import asyncio
 from typing import Final
 
 from shared.clusters.api import KubernetesApi
-from shared.clusters.deleting import delete_by_uid, read_job
+from shared.clusters.deleting import delete_by_uid
+from shared.clusters.job_documents import read_job
 from shared.clusters.job_lists import JobFilter
 from shared.clusters.job_status import computed_status, finished
 from shared.clusters.logs import ClusterLogs

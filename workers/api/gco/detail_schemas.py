@@ -5,16 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import BaseModel, Field
 
+from shared.clusters.job_status import ComputedStatus
+from workers.api.gco.job_schemas import JobCounts, Kubernetes, ListedCondition, ListedMetadata, ListedSpec
 from workers.api.gco.schemas import Env
-
-
-class Kubernetes(BaseModel):
-    """A part of an object whose fields are called as in Kubernetes."""
-
-    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, serialize_by_alias=True)
 
 
 class ContainerImage(Kubernetes):
@@ -24,15 +19,10 @@ class ContainerImage(Kubernetes):
     image: str
 
 
-class DetailedMetadata(Kubernetes):
+class DetailedMetadata(ListedMetadata):
     """Metadata of a Job."""
 
-    name: str
-    namespace: str
-    creation_timestamp: datetime | None
-    labels: dict[str, str]
     annotations: dict[str, str]
-    uid: str
 
 
 class DetailedPodTemplate(Kubernetes):
@@ -48,34 +38,22 @@ class DetailedTemplate(Kubernetes):
     spec: DetailedPodTemplate
 
 
-class DetailedSpec(Kubernetes):
+class DetailedSpec(ListedSpec):
     """The specification of a Job."""
 
-    parallelism: int | None
-    completions: int | None
-    backoff_limit: int | None
     suspend: bool = Field(description="Whether it waits to be let run: by the fleet, by Kueue or by its user. An addition.")
     template: DetailedTemplate
 
 
-class DetailedCondition(Kubernetes):
+class DetailedCondition(ListedCondition):
     """A condition of a Job."""
 
-    type: str
-    status: str
-    reason: str | None
-    message: str | None
     last_transition_time: datetime | None
 
 
-class DetailedStatus(Kubernetes):
+class DetailedStatus(JobCounts):
     """The status of a Job."""
 
-    active: int
-    succeeded: int
-    failed: int
-    start_time: datetime | None
-    completion_time: datetime | None
     conditions: list[DetailedCondition]
 
 
@@ -127,7 +105,7 @@ class JobDetailAnswer(Env):
     metadata: DetailedMetadata
     spec: DetailedSpec
     status: DetailedStatus
-    computed_status: Literal["pending", "running", "succeeded", "failed"]
+    computed_status: ComputedStatus
     scheduling: SchedulingBlock
     job_id: str | None
     execution: int | None
@@ -187,16 +165,6 @@ class ContainerStatus(Kubernetes):
     exit_code: int | None = None
 
 
-class PodMetadata(Kubernetes):
-    """Metadata of a pod."""
-
-    name: str
-    namespace: str
-    creation_timestamp: datetime | None
-    labels: dict[str, str]
-    uid: str
-
-
 class PodSpec(Kubernetes):
     """The specification of a pod."""
 
@@ -209,8 +177,8 @@ class PodStatus(Kubernetes):
     """The status of a pod."""
 
     phase: str
-    host_ip: str | None = Field(serialization_alias="hostIP")
-    pod_ip: str | None = Field(serialization_alias="podIP")
+    host_ip: str | None = Field(alias="hostIP")
+    pod_ip: str | None = Field(alias="podIP")
     start_time: datetime | None
     reason: str | None = Field(description="Why the pod as a whole failed, such as Evicted. An addition.")
     message: str | None = Field(description="An addition")
@@ -221,7 +189,7 @@ class PodStatus(Kubernetes):
 class JobPod(BaseModel):
     """A pod of a Job and its node, null while it has none."""
 
-    metadata: PodMetadata
+    metadata: ListedMetadata
     spec: PodSpec
     status: PodStatus
     node: NodeBlock | None

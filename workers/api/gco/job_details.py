@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from shared.clusters.api import KubernetesApi
-from shared.clusters.deleting import read_job
+from shared.clusters.job_documents import read_job
 from shared.clusters.job_events import events_of
 from shared.clusters.job_pods import pods_of
 from shared.clusters.pod_metrics import samples_of

@@ -47,11 +47,13 @@ class JobStatus(StrEnum):
         return ComputedStatus.SUCCEEDED if self is JobStatus.COMPLETED else ComputedStatus(self.value)
 
 
-class _Kubernetes(BaseModel):
+class Kubernetes(BaseModel):
+    """A part of an object whose fields are called as in Kubernetes."""
+
     model_config = ConfigDict(alias_generator=to_camel, serialize_by_alias=True)
 
 
-class ListedMetadata(_Kubernetes):
+class ListedMetadata(Kubernetes):
     """What a list tells of a Job's metadata."""
 
     name: str
@@ -61,7 +63,7 @@ class ListedMetadata(_Kubernetes):
     uid: str
 
 
-class ListedSpec(_Kubernetes):
+class ListedSpec(Kubernetes):
     """What a list tells of a Job's specification."""
 
     parallelism: int | None
@@ -69,7 +71,7 @@ class ListedSpec(_Kubernetes):
     backoff_limit: int | None
 
 
-class ListedCondition(_Kubernetes):
+class ListedCondition(Kubernetes):
     """A condition of a Job."""
 
     type: str
@@ -78,14 +80,19 @@ class ListedCondition(_Kubernetes):
     message: str | None
 
 
-class ListedStatus(_Kubernetes):
-    """What a list tells of a Job's status."""
+class JobCounts(Kubernetes):
+    """How many pods of a Job there are in which state, and when it began and ended."""
 
     active: int
     succeeded: int
     failed: int
     start_time: datetime | None
     completion_time: datetime | None
+
+
+class ListedStatus(JobCounts):
+    """What a list tells of a Job's status."""
+
     conditions: list[ListedCondition]
 
 

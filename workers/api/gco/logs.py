@@ -12,7 +12,9 @@ from fastapi import APIRouter, Header, HTTPException, Query, Response
 
 from shared.clusters.api import KubernetesApi
 from shared.clusters.container_states import containers_of, init_containers_of
-from shared.clusters.deleting import read_job
+from shared.clusters.job_documents import read_job
+from shared.clusters.job_pods import pod_selector
+from shared.clusters.kinds import POD
 from shared.clusters.log_following import LogFollower
 from shared.clusters.log_items import Choice
 from shared.clusters.log_positions import decode
@@ -136,7 +138,7 @@ async def _find(core: Core, caller: Caller, namespace: str, name: str) -> tuple[
 
 
 async def _followed(core: Core, api: KubernetesApi, job: Document, asked: Asked, *, pod: str | None, last_event_id: str | None) -> Response:
-    """A stream of events. What can't be is told before it begins; a Job without pods, or with one that waits, is what can be."""
+    """A stream of events. What can't be is told before it begins, as that pods may not be read; a Job may well have none yet."""
     if asked.previous:
         raise InvalidError([Problem(pointer="/previous", value=True, rule="must be false with follow: a run that is over does not go on")])
     position = decode(last_event_id) if last_event_id else None
@@ -146,6 +148,7 @@ async def _followed(core: Core, api: KubernetesApi, job: Document, asked: Asked,
             chosen_container({**template, "metadata": {"name": f"{job['metadata']['name']}-…"}}, asked.container)
         if pod is not None and (position is None or not _POD_NAME.fullmatch(pod)):
             await pod_of_job(api, job, pod)  # one that is gone by now may have been shown in part
+        await api.request("GET", POD.path(job["metadata"]["namespace"]), query={"labelSelector": pod_selector(job), "limit": "1"})
     except NoLogError as error:
         raise HTTPException(400, detail=str(error)) from None
     since = timedelta(seconds=asked.since_seconds) if asked.since_seconds is not None else None

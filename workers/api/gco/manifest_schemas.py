@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from shared.clusters.applying import Applied, Done, Outcome
 from shared.jobs.fields import JsonObject, Strict
+from workers.api import examples
 from workers.api.gco.applying import MAX_MANIFESTS
 from workers.api.gco.schemas import Env
 
@@ -27,6 +28,8 @@ def _always(value: object) -> object:
 
 class ManifestsRequest(Strict):
     """Manifests of the kinds that the policy allows; a List stands for its items."""
+
+    model_config = examples.shown(examples.MANIFESTS)
 
     manifests: Annotated[list[JsonObject], BeforeValidator(_array)] = Field(min_length=1, max_length=MAX_MANIFESTS)
     namespace: str | None = Field(default=None, description="For manifests that say none; one that says another is refused.")

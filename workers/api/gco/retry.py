@@ -8,7 +8,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Response
 
 from shared.clusters import names
-from shared.clusters.deleting import read_job
+from shared.clusters.job_documents import read_job
 from shared.clusters.job_status import computed_status, finished
 from shared.clusters.observed import Document, observed
 from shared.clusters.remaking import manifest_of

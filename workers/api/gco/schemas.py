@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from shared.jobs.fields import JobFields
+from workers.api import examples
 
 
 class Env(BaseModel):
@@ -20,6 +21,8 @@ class Env(BaseModel):
 
 class QueuedJobRequest(JobFields):
     """A job for the queue. `supporting`, `retry` and `timeouts` are additions to the original."""
+
+    model_config = examples.shown(examples.JOB)
 
 
 class StatusEntry(BaseModel):

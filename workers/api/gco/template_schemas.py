@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from shared.jobs.fields import DEFAULT_NAMESPACE, JsonObject, Strict
 from shared.templates.model import Content, Template, TemplateHead
+from workers.api import examples
 from workers.api.gco.schemas import Env
 
 MAX_DESCRIPTION = 4096
@@ -33,15 +34,21 @@ class TemplateContent(Strict):
 class JobTemplateRequest(TemplateContent):
     """A new template."""
 
+    model_config = examples.shown(examples.TEMPLATE)
+
     name: str = Field(min_length=1, max_length=63, description="By the grammar of a label's value.")
 
 
 class JobTemplateUpdate(TemplateContent):
     """The next version of a template."""
 
+    model_config = examples.shown(examples.NEXT_VERSION)
+
 
 class JobFromTemplateRequest(Strict):
     """What is made of a template."""
+
+    model_config = examples.shown(examples.FROM_TEMPLATE)
 
     name: str = Field(min_length=1, max_length=63, description="The name of the Job.")
     namespace: str = DEFAULT_NAMESPACE

@@ -11,12 +11,15 @@ from shared.jobs.fields import Strict
 from shared.webhooks.model import Webhook, WebhookEvent
 from shared.webhooks.registration import MAX_SECRET, MIN_SECRET
 from shared.webhooks.urls import MAX_URL
+from workers.api import examples
 
 _SECRET = {"anyOf": [{"type": "string", "minLength": MIN_SECRET, "maxLength": MAX_SECRET}, {"type": "null"}], "writeOnly": True}
 
 
 class WebhookRequest(Strict):
     """A new webhook."""
+
+    model_config = examples.shown(examples.WEBHOOK)
 
     url: str = Field(description=f"https, at most {MAX_URL} characters, of a host with public addresses only.")
     events: list[WebhookEvent] = Field(min_length=1, description="What it is told of; the same one twice counts once.")

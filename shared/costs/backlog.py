@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from shared.clock import Clock
 from shared.costs.model import Window
 from shared.costs.report_keys import ReportKeys
 from shared.costs.report_store import ReportStore
+from shared.costs.usage_documents import decode, hour_of
 from shared.costs.windows import completed
 from shared.store.objects import S3Objects
 
 BATCH: Final = 24
 """How many reports are made in one run; the next run goes on."""
+AGAIN: Final = timedelta(minutes=5)
+"""How soon a report that isn't final is looked at again; an older one after an eighth of its age, for nobody may ever come back to tell."""
 _AT_ONCE: Final = 8
-_HOUR: Final = re.compile(r"/hour=(\d\d)/")
+_OBSERVERS: Final = 20
+"""Documents of the first hour that are looked at; a restarted observer has another name."""
 
 
 class Backlog:
@@ -34,12 +37,13 @@ class Backlog:
         self._length = length
         self._look_back = look_back
         self._final: set[Window] = set()
+        self._looked: dict[Window, datetime] = {}
         self._first: datetime | None = None
 
     async def due(self, *, limit: int = BATCH) -> list[Window]:
         """The windows that want a report: first those that have none, oldest first; then those to be looked at again, newest first.
 
-        Nothing before the hour of which an observer first told: then there was no fleet, or nobody knows. Windows that another report
+        Nothing before the time of which an observer first told: then there was no fleet, or nobody knows. Windows that another report
         covers already, made when the schedule was another, are left alone. Raises UnavailableError.
         """
         now = self._clock.now()
@@ -52,9 +56,15 @@ class Backlog:
         standing = await self._standing(wanted[0].start, now)
         taken = set(standing)
         missing = [one for one in wanted if one not in taken and not _overlaps(one, standing)]
-        unsettled = [one for one in reversed(wanted) if one in taken and one not in self._final]
+        unsettled = [one for one in reversed(wanted) if one in taken and one not in self._final and self._may_look(one, now)]
+        again = await self._not_final(unsettled, limit - len(missing))
         self._final.intersection_update(wanted)
-        return [*missing, *await self._not_final(unsettled, limit - len(missing))][:limit]
+        self._looked = {one: at for one, at in self._looked.items() if one in taken} | dict.fromkeys(again, now)
+        return [*missing, *again][:limit]
+
+    def _may_look(self, window: Window, now: datetime) -> bool:
+        looked = self._looked.get(window)
+        return looked is None or now - looked >= max(AGAIN, (now - window.end) / 8)
 
     async def _standing(self, since: datetime, now: datetime) -> list[Window]:
         """The windows that have a report, by time; those of the day before too, since a window may be a day long."""
@@ -77,17 +87,30 @@ class Backlog:
         return found
 
     async def _first_told(self, since: datetime) -> datetime | None:
-        """The first hour since a time of which an observer told; None where none did. It is looked for once while it stays in reach."""
-        if self._first is not None and self._first >= since.replace(minute=0, second=0, microsecond=0):
+        """The first time since another of which an observer told; None where none did. It is looked for once while it stays in reach."""
+        if self._first is not None and self._first >= hour_of(since):
             return self._first
         for number in range((self._clock.now() - since).days + 2):
-            day = (since + timedelta(days=number)).astimezone(UTC).date()
-            found = await self._objects.listed(f"usage/region={self._region}/date={day.isoformat()}/", limit=1)
-            hour = _HOUR.search(found[0].key) if found else None
-            if hour is not None:
-                self._first = datetime(day.year, day.month, day.day, int(hour[1]), tzinfo=UTC)
+            day = (since + timedelta(days=number)).replace(hour=0, minute=0, second=0, microsecond=0)
+            found = await self._objects.listed(f"usage/region={self._region}/date={day:%Y-%m-%d}/", limit=_OBSERVERS)
+            if found:
+                self._first = min([await self._told_from(one.key) for one in found if _hour(one.key) == _hour(found[0].key)])
                 return self._first
         return None
+
+    async def _told_from(self, key: str) -> datetime:
+        """Since when a document tells; where it can't be read, since the hour that its key names."""
+        try:
+            document = decode(await self._objects.get(key) or b"")
+            return min(span.start for span in document.covered)
+        except ValueError:
+            return _hour(key)
+
+
+def _hour(key: str) -> datetime:
+    """The hour of a document, by its key (`usage_documents.document_key`)."""
+    _, _, date, hour, _ = key.split("/")
+    return datetime.fromisoformat(f"{date.removeprefix('date=')}T{hour.removeprefix('hour=')}:00:00+00:00")
 
 
 def _overlaps(window: Window, standing: Sequence[Window]) -> bool:

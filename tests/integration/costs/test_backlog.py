@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from shared.costs.model import Window
 from shared.costs.report_keys import ReportKeys
+from shared.costs.usage_documents import UsageDocument, document_key, encode
 from tests.integration.costs.conftest import Hands
 from tests.unit.costs.builders import REGION, at, node
 
@@ -73,12 +74,50 @@ async def test_reports_of_a_part_are_due_until_they_are_final_after_those_that_a
 
     assert await backlog.due() == [hour(at("09:00")), hour(at("08:00"))]
     assert await backlog.due(limit=1) == [hour(at("09:00"))]
-
     costs.told.until = at("10:30")
-    for one in await backlog.due():
+
+    for one in await _seen(costs, "10:00").due():
         await costs.reporter().report(one)
     assert await backlog.due() == []
     assert all([(await costs.store.summary(ReportKeys.scheduled(REGION, hour(at(f"0{number}:00"))))).final for number in (7, 8, 9)])
+
+
+async def test_what_stays_unfinished_is_looked_at_less_and_less(costs):
+    costs.told.nodes = [node("n1")]
+    costs.told.until = at("07:30")
+    await costs.begins(at("07:00"))
+    costs.clock.at = at("08:00")
+    backlog = costs.backlog()
+    await costs.reporter().report(hour(at("07:00")))
+    looks = []
+    for minute in range(0, 24 * 60, 5):
+        costs.clock.at = at("08:00") + timedelta(minutes=minute)
+        looks += [minute for one in await backlog.due(limit=30) if one.start == at("07:00")]
+
+    assert looks[:4] == [0, 5, 10, 15]
+    assert 30 < len(looks) < 45
+    assert looks[-1] - looks[-2] > 100
+
+
+async def test_windows_begin_with_the_first_observer_not_with_his_hour(costs):
+    document = UsageDocument(
+        version=1,
+        region=REGION,
+        cluster=REGION,
+        observer="o",
+        hour=at("07:00"),
+        all_pods=True,
+        covered=[Window(at("07:20"), at("08:00"))],
+        nodes=[],
+        pods=[],
+    )
+    await costs.objects.put(document_key(document), encode(document))
+    await costs.begins(at("08:00"))
+    costs.clock.at = at("08:00")
+
+    found = await costs.backlog(minutes=15).due()
+
+    assert [f"{one.start:%H:%M}" for one in found] == ["07:15", "07:30", "07:45"]
 
 
 async def test_what_is_final_is_not_asked_for_again(costs):

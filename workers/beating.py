@@ -63,7 +63,10 @@ class _Teller:
 
     def _is_news(self) -> bool:
         now = self._clock.now()
-        return self._told is None or self._told.state is not state_of(self._passes, now) or now - self._told.at >= EVERY
+        told = self._told
+        if told is None or told.state is not state_of(self._passes, now) or now - told.at >= EVERY:
+            return True
+        return told.passed_at is None and self._passes.succeeded_at is not None
 
     async def tell(self, *, ended: bool = False) -> None:
         """Tell how the loop is."""

@@ -1,7 +1,7 @@
 """What a worker's process tells of its loop, so that whoever watches the fleet need not reach the process.
 
-A beat is written when the process begins and ends, when its loop begins to fail or to stall and when it is well again, and otherwise every
-half hour: it costs a write each time, and a process says most by what it doesn't say.
+A beat is written when the process begins and ends, after its first good pass, when its loop begins to fail or to stall and when it is
+well again, and otherwise every half hour: it costs a write each time, and a process says most by what it doesn't say.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from shared.errors import FleetError
 from shared.queues.queue import Queue
 from workers.batches import BatchLoop
 from workers.costs.work import CostWork, Outcome
+from workers.loops import AllPasses, Passes
 
 log = structlog.get_logger()
 
@@ -30,6 +31,8 @@ class CostLoop:
         self._regions = regions
         self._grace_seconds = grace_seconds
         self._tick_seconds = tick_seconds
+        self._passes = {region: Passes() for region in regions}
+        self.passes = AllPasses(list(self._passes.values()))
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set."""
@@ -53,9 +56,14 @@ class CostLoop:
             stopping.cancel()
 
     async def _look(self, region: str) -> None:
+        passes = self._passes[region]
+        passes.begin()
         try:
             await self._work.due(region)
+            passes.succeed()
         except FleetError as error:
             log.warning("reports not made yet", region=region, error=str(error))
-        except Exception:
+            passes.fail(error)
+        except Exception as error:
             log.exception("reports not made", region=region)
+            passes.fail(error)

@@ -67,6 +67,16 @@ async def test_a_node_that_is_gone_takes_its_gpus_with_it(gpus):
     assert len(found.gpus) == 12
 
 
+async def test_a_pod_that_outlives_its_node_is_not_asked(gpus):
+    await gpus.ready()
+    await gpus.api.request("DELETE", "/api/v1/nodes/node-0", body={})
+
+    found = await gpus.scraper().scrape()
+
+    assert [one.node for one in found.exporters] == ["node-1", "node-2"]
+    assert found.failures == 0
+
+
 async def test_an_exporter_that_hangs_is_given_up_and_stops_no_other(gpus):
     await gpus.ready()
     gpus.server.faults.add(Fault(path="dcgm-exporter.*proxy", action="delay", delay=60, times=1))

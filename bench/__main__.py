@@ -26,6 +26,7 @@ NAMES = (
     "submitting",
     "webhooks",
     "scraping",
+    "usage",
 )
 
 

@@ -50,8 +50,7 @@ def other_pod_feed(api: KubernetesApi, usage: Where) -> Feed[PodUsage]:
 
 
 def _pod_with_usage(where: Where, pod: Document) -> PodView | None:
-    found = pod_view(pod)
-    return None if found is None else replace(found, usage=_pod_usage(where, pod))
+    return pod_view(pod, usage=_pod_usage(where, pod))
 
 
 def _node_with_usage(where: Where, node: Document) -> NodeView:

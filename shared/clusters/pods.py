@@ -55,8 +55,8 @@ class PodView:
         return self.node is not None and self.phase not in ENDED_PHASES
 
 
-def pod_view(pod: Mapping[str, Any]) -> PodView | None:
-    """What is to be kept of a pod; None for one that no Job controls."""
+def pod_view(pod: Mapping[str, Any], *, usage: PodUsage | None = None) -> PodView | None:
+    """What is to be kept of a pod, with what it uses where that was read too; None for one that no Job controls."""
     metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
     owner = next((one for one in metadata.get("ownerReferences") or () if one.get("controller") and one.get("kind") == "Job"), None)
     if owner is None:
@@ -74,6 +74,7 @@ def pod_view(pod: Mapping[str, Any]) -> PodView | None:
         disrupted=disruption(pod),
         unschedulable=_unschedulable(status),
         deleting=metadata.get("deletionTimestamp") is not None,
+        usage=usage,
     )
 
 

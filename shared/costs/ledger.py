@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeVar
 
 import structlog
 
-from shared.costs.merging import merge_nodes, merge_pods
+from shared.costs.merging import renewed_node, renewed_pod
 from shared.costs.model import NodeUsage, PodUsage, Window
 from shared.costs.usage_documents import HOUR, VERSION, UsageDocument, hour_of
 
@@ -32,8 +32,8 @@ T = TypeVar("T", NodeUsage, PodUsage)
 class Book(Generic[T]):
     """One kind of objects by UID, as one feed tells of them."""
 
-    def __init__(self, merge: Callable[[Iterable[T]], list[T]], changed: Callable[[T], None]) -> None:
-        self._merge: Callable[[Iterable[T]], list[T]] = merge
+    def __init__(self, renewed: Callable[[T, T], T], changed: Callable[[T], None]) -> None:
+        self._renewed: Callable[[T, T], T] = renewed
         self._changed: Callable[[T], None] = changed
         self._known: dict[str, T] = {}
         self.listed_once = False
@@ -54,7 +54,7 @@ class Book(Generic[T]):
         standing = self._known.get(one.uid)
         if standing == one or (standing is None and one.end is not None and one.end <= self.floor):
             return
-        found = one if standing is None else replace(self._merge((standing, one))[0], end=one.end)
+        found = one if standing is None else self._renewed(standing, one)
         if found != standing:
             self._known[one.uid] = found
             self._changed(found)
@@ -90,9 +90,9 @@ class Ledger:
         self._cluster = cluster
         self._observer = observer
         self._all_pods = all_pods
-        self.nodes: Book[NodeUsage] = Book(merge_nodes, self._mark)
-        self.pods: Book[PodUsage] = Book(merge_pods, self._mark)
-        self.others: Book[PodUsage] = Book(merge_pods, self._mark)
+        self.nodes: Book[NodeUsage] = Book(renewed_node, self._mark)
+        self.pods: Book[PodUsage] = Book(renewed_pod, self._mark)
+        self.others: Book[PodUsage] = Book(renewed_pod, self._mark)
         self._covered: list[Window] = []
         self._seen: datetime | None = None
         self._first: datetime | None = None

@@ -29,6 +29,16 @@ def merge_pods(told: Iterable[PodUsage]) -> list[PodUsage]:
     return _merged(told, _both_pods)
 
 
+def renewed_node(known: NodeUsage, told: NodeUsage) -> NodeUsage:
+    """What is known of a node and what is newly told of it: the news say whether it has ended, and nothing that it had is lost."""
+    return replace(_both_nodes(known, told), end=told.end)
+
+
+def renewed_pod(known: PodUsage, told: PodUsage) -> PodUsage:
+    """The same of a pod, of which nothing else can change."""
+    return told if told.start <= known.start else replace(told, start=known.start)
+
+
 def _merged(told: Iterable[T], both: Callable[[T, T], T]) -> list[T]:
     found: dict[str, T] = {}
     for one in told:

@@ -10,6 +10,7 @@ from decimal import Decimal
 import pyarrow.parquet as pq
 import pytest
 
+from shared.costs.accounts import allocation_rows
 from shared.costs.model import IDLE, UNKNOWN, Window, exact_sum
 from shared.costs.report_keys import ReportKeys
 from shared.costs.reports import AllocationRow
@@ -144,26 +145,63 @@ async def test_two_workers_that_know_different_things_leave_files_of_one_account
     assert len(await costs.objects.listed("")) == 3
 
 
-async def test_one_that_died_half_way_leaves_what_the_next_completes(costs):
+class _KilledError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize("at_write", [1, 2, 3])
+async def test_one_that_died_at_a_write_leaves_what_the_next_completes(costs, at_write, done, again):
+    """Before or after it was done; of a first report, and of one that takes the place of another."""
     _machines(costs)
-    costs.told.until = at("10:20")
-    await costs.reporter().report(TEN)
+    if again:
+        costs.told.until = at("10:20")
+        await costs.reporter().report(TEN)
     costs.told.until = at("12:00")
-    put_if = costs.objects.put_if
+    put_if, writes = costs.objects.put_if, []
 
     async def dying(key, *arguments, **options):
-        if key == KEYS.allocation:
-            raise ConnectionError("killed")
-        return await put_if(key, *arguments, **options)
+        writes.append(key)
+        if len(writes) < at_write or done:
+            await put_if(key, *arguments, **options)
+        if len(writes) == at_write:
+            raise _KilledError
+        return await costs.objects.tag_of(key)
 
     costs.objects.put_if = dying
-    with pytest.raises(ConnectionError):
+    with pytest.raises(_KilledError):
         await costs.reporter().report(TEN)
     del costs.objects.put_if
 
-    assert (await costs.store.summary(KEYS)).final is False
+    assert writes == [KEYS.jobs, KEYS.allocation, KEYS.summary][:at_write]
     assert (await costs.reporter().report(TEN)).summary.final
-    assert (await costs.store.summary(KEYS)).jobs_tag == await costs.objects.tag_of(KEYS.jobs)
+    summary, account = await costs.store.summary(KEYS), await costs.store.account(KEYS)
+    assert summary.jobs_tag == await costs.objects.tag_of(KEYS.jobs)
+    assert await costs.store.rows(KEYS) == allocation_rows(account)
+
+
+async def test_one_that_is_slow_does_not_put_back_what_another_has_replaced(costs):
+    _machines(costs)
+    costs.told.until = at("10:20")
+    put_if = costs.objects.put_if
+    slow, overtaken = replace(costs, told=replace(costs.told, asked=[])), []
+
+    async def late(key, *arguments, **options):
+        if key == KEYS.allocation and not overtaken:
+            overtaken.append(key)
+            costs.objects.put_if = put_if
+            costs.told.until = at("12:00")
+            assert (await costs.reporter().report(TEN)).summary.final
+        return await put_if(key, *arguments, **options)
+
+    costs.objects.put_if = late
+    written = await slow.reporter().report(TEN)
+
+    assert overtaken
+    assert written.summary.final
+    assert await costs.store.rows(KEYS) == allocation_rows(await costs.store.account(KEYS))
+    assert (await costs.store.account(KEYS)).basis.final
 
 
 async def test_a_job_over_midnight_is_paid_in_two_windows_of_two_days_exactly(costs):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sys
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,6 +16,7 @@ import pytest
 from shared.costs.model import IDLE, Window, exact_sum
 from shared.costs.report_keys import ReportKeys
 from shared.costs.usage_documents import UsageDocument, document_key, encode, hour_of
+from shared.errors import NotFoundError, UnavailableError
 from shared.queues.queue import Queue
 from shared.settings import dead_letter_queue
 from tests.conftest import FleetResources
@@ -258,3 +261,55 @@ async def test_a_fleet_that_nobody_has_observed_has_no_reports(fleet):
     assert await (await fleet.work()).due(REGION) == 0
 
     assert await fleet.costs.objects.listed("") == []
+
+
+async def test_a_window_that_can_t_be_priced_now_doesn_t_keep_others_from_being_reported(fleet):
+    await fleet.ledger(at("08:00"), at("09:00"), nodes=[node("n1")])
+    await fleet.ledger(at("10:00"), at("11:00"), nodes=[node("n1", end=at("10:00"))])
+    work = await fleet.work()
+    reporter = work._regions[REGION].reports
+
+    class NoAnswer:
+        async def rates(self, machine, window):
+            raise UnavailableError("the price list does not answer")
+
+    prices, reporter._prices = reporter._prices, NoAnswer()
+    with pytest.raises(UnavailableError, match="price list"):
+        await work.due(REGION)
+    assert await fleet.reported() == [hour("10:00"), hour("11:00")]
+
+    reporter._prices = prices
+    await work.due(REGION)
+    assert await fleet.reported() == [hour(f"{number:02d}:00") for number in (8, 9, 10, 11)]
+
+
+async def test_the_program_ends_when_it_is_asked_to(fleet, tmp_path):
+    settings = fleet.resources.settings
+    environment = os.environ | {
+        "GPUFLEET_TABLE": settings.table,
+        "GPUFLEET_BUCKET": settings.bucket,
+        "GPUFLEET_QUEUE_PREFIX": settings.queue_prefix,
+        "GPUFLEET_REGIONS": REGION,
+        "GPUFLEET_SPOT_PRICES_FILE": str(settings.spot_prices_file),
+    }
+    now = datetime.now(UTC)
+    start = hour_of(now) - 2 * HOUR
+    await fleet.ledger(start, start + HOUR, nodes=[node("n1", start)])
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "workers.costs", env=environment, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
+    )
+    try:
+        await until(lambda: _count(fleet, 2), seconds=60)
+        process.terminate()
+        async with asyncio.timeout(30):
+            assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def test_a_queue_that_nobody_made_is_told(fleet):
+    nowhere = fleet.resources.settings.model_copy(update={"queue_prefix": "nobody"})
+    with pytest.raises(NotFoundError, match="nobody-tasks-dead"):
+        await build(nowhere, fleet.resources.aws)

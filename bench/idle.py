@@ -1,22 +1,33 @@
-"""What a region costs that has nothing to do: DynamoDB requests a day, of its dispatcher, its observer and the sweeper's part for it.
+"""What a region costs that has nothing to do: DynamoDB requests a day, of its dispatcher, its observer, the sweeper's part for it, whoever
+reads the fleet's health, and what every worker tells of itself.
 
-Everything that these workers do on a clock of their own is done sixty times as often as by default (sweeps, resyncs, reports); so an hour
-passes in a minute, and what is counted of one is multiplied by 24. Nothing else reaches DynamoDB while nothing happens: the long polls
-of SQS and the watches of the cluster keep their own time, and an answer without a message asks nothing of the table. What is asked once at
-the start is left out.
+Everything that these workers do on a clock of their own is done sixty times as often as by default (sweeps, resyncs, reports, snapshots
+of health, beats); so an hour passes in a minute, and what is counted of one is multiplied by 24. Nothing else reaches DynamoDB while
+nothing happens: the long polls of SQS and the watches of the cluster keep their own time, and an answer without a message asks nothing of
+the table. What is asked once at the start is left out.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
 
 from bench.figures import Figure, Options
 from bench.stage import REGION, Fleet, Stage, fleet, stage
 from bench.wire import aws_operation, wire
 from shared.clusters import client
+from shared.health.collector import HealthCollector
+from shared.health.reading import BUSY_SECONDS, IDLE_SECONDS
+from shared.health.sources import health_reader
 from shared.jobs.sweeping import Sweeper
 from shared.spot_prices import FileSpotPrices
+from shared.store.beats import Beats
+from workers.beating import LOOK_SECONDS, beating
 from workers.dispatcher import build as dispatcher
+from workers.loops import Passes
+from workers.metrics.health import HealthLoop
 from workers.observer import build as observer
 from workers.observer.loop import ObserverLoop
 from workers.sweeper.loop import SweeperLoop
@@ -40,8 +51,9 @@ async def run(options: Options) -> list[Figure]:
             await dispatcher.build(found.core, found.clients.sqs, api, region=REGION, owner="bench"),
             _faster(observer.build(found.core, api, region=REGION)),
             _sweeper(found, place),
+            _health(found),
         ]
-        async with asyncio.TaskGroup() as group:
+        async with asyncio.TaskGroup() as group, _beats(found):
             for loop in loops:
                 group.create_task(loop.run(stop))
             await asyncio.sleep(SETTLE_SECONDS)
@@ -52,6 +64,33 @@ async def run(options: Options) -> list[Figure]:
             stop.set()
         note = f"{seconds * FASTER / 3600:.2g} h in {seconds:.0f} s: every interval a {FASTER:.0f}th of its default; extrapolated to a day"
         return [Figure(name="DynamoDB requests, idle", value=value, bound=3000, unit="a region and day", note=note, details=details)]
+
+
+class FastClock:
+    """Runs sixty times as fast as the machine's."""
+
+    def __init__(self) -> None:
+        self._began = datetime.now(UTC)
+
+    def now(self) -> datetime:
+        return self._began + (datetime.now(UTC) - self._began) * FASTER
+
+
+def _health(found: Fleet) -> HealthLoop:
+    reader = health_reader(found.settings.model_copy(update={"regions": (REGION,)}), found.clients, FastClock())
+    return HealthLoop(
+        reader=reader, collector=HealthCollector(), writer=None, busy_seconds=BUSY_SECONDS / FASTER, idle_seconds=IDLE_SECONDS / FASTER
+    )
+
+
+@asynccontextmanager
+async def _beats(found: Fleet) -> AsyncIterator[None]:
+    """What the loops of one process of each kind tell, none of which has anything new to say."""
+    async with AsyncExitStack() as stack:
+        for worker in ("dispatcher", "observer", "sweeper", "ingest", "webhooks", "costs", "metrics"):
+            tells = beating(Beats(found.core.table), Passes(), worker=worker, clock=FastClock(), look_seconds=LOOK_SECONDS / FASTER)
+            await stack.enter_async_context(tells)
+        yield
 
 
 def _faster(loop: ObserverLoop) -> ObserverLoop:

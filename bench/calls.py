@@ -33,11 +33,15 @@ class Counted:
     kubernetes: Wire
 
     async def quiet(self, *, seconds: float = 1.0) -> None:
-        """Wait until nobody has asked anything new for a while; long polls that go on count as quiet."""
+        """Wait until nobody has asked anything new for a while; long polls that go on count as quiet, and so do reads of a stream."""
         before = -1
-        while before != (now := self.aws.counts.requests.total() + self.kubernetes.counts.requests.total()):
+        while before != (now := self._asked()):
             before = now
             await asyncio.sleep(seconds)
+
+    def _asked(self) -> int:
+        aws = self.aws.counts
+        return aws.requests.total() - aws.of("streams") + self.kubernetes.counts.requests.total()
 
 
 @asynccontextmanager
@@ -73,7 +77,7 @@ async def run(options: Options) -> list[Figure]:
     """All figures of calls."""
     jobs = 50 if options.quick else JOBS
     async with stage() as place:
-        return [*await _through_the_api(place, jobs), *await _through_the_queue(place, jobs)]
+        return [*await _through_the_api(place, jobs), *await _through_the_queue(place, jobs), await _beside_webhooks(place, jobs)]
 
 
 async def _through_the_api(place: Stage, jobs: int) -> list[Figure]:
@@ -101,6 +105,26 @@ async def _through_the_queue(place: Stage, jobs: int) -> list[Figure]:
             _figure("SQS requests per job (queue)", found.aws, "sqs", jobs, 0.6, how),
             _figure("DynamoDB requests per job (queue)", found.aws, "dynamodb", jobs, 5.5, how),
         ]
+
+
+async def _beside_webhooks(place: Stage, jobs: int) -> Figure:
+    """What a webhook worker reads for jobs of which nobody is to be told: one item for each batch of the stream that has such events.
+
+    The rest of what it asks goes by the clock: checkpoints, sweeps, its beats. Reads of the stream are no requests to the table.
+    """
+    async with counted(place, "dispatcher", "observer", "sweeper", "webhooks") as found, doors.api(found.fleet) as submit:
+        await at_a_time(CONCURRENCY, jobs, lambda _: submit())
+        await until_succeeded(found.fleet, jobs)
+        await asyncio.sleep(2.0)  # the stream is read once a second
+        asked = {operation: count for (who, _, operation), count in found.aws.counts.requests.items() if who == "webhooks"}
+        return Figure(
+            name="DynamoDB reads per job of the webhook worker, nobody subscribed",
+            value=asked.get("BatchGetItem", 0) / jobs,
+            bound=0.5,
+            unit="a job",
+            note=f"{jobs} jobs, {CONCURRENCY} at a time, {submit.how}",
+            details={"jobs": jobs, "requests": asked},
+        )
 
 
 def _figure(name: str, wired: Wire, service: str, jobs: int, bound: float, how: str, *, without: str | None = None) -> Figure:

@@ -145,7 +145,8 @@ def aws_operation(request: Request, body: bytes) -> tuple[str, str]:
     target = request.headers.get("X-Amz-Target")
     if target is not None:
         prefix, _, operation = target.partition(".")
-        return ("dynamodb" if prefix.startswith("DynamoDB") else "sqs" if prefix.startswith("AmazonSQS") else prefix), operation
+        services = {"DynamoDBStreams_": "streams", "DynamoDB_": "dynamodb", "AmazonSQS": "sqs"}
+        return next((service for start, service in services.items() if prefix.startswith(start)), prefix), operation
     if request.headers.get("Content-Type", "").startswith("application/x-www-form-urlencoded"):
         action = parse_qs(body.decode()).get("Action")
         if action:

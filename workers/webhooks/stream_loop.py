@@ -28,7 +28,7 @@ LOOK_SECONDS: Final = 10.0
 """How often new shards, and those that nobody reads any more, are looked for."""
 IDLE_SECONDS: Final = 1.0
 BUSY_SECONDS: Final = 0.25
-"""Between two reads of a shard: where nothing was told, and where something was. DynamoDB takes five a second and shard."""
+"""Between two reads of a shard: where nobody was to be told of anything, and where somebody was. DynamoDB takes five a second and shard."""
 _MAX_PAUSE: Final = 10.0
 
 
@@ -124,7 +124,8 @@ class _ShardReader:
             except (ExpiredError, TrimmedError):
                 iterator = None
                 continue
-            if not await self._pass_on(batch.records, stop):
+            sent = await self._pass_on(batch.records, stop)
+            if sent is None:
                 return False
             whole = len(batch.records) < MAX_RECORDS
             sequence = batch.records[-1].sequence if batch.records else self._checkpoint.sequence
@@ -135,8 +136,7 @@ class _ShardReader:
             if batch.iterator is None:
                 return True
             iterator = batch.iterator
-            told = any(record.event is not None for record in batch.records)
-            await _first(stop, seconds=(BUSY_SECONDS if told else IDLE_SECONDS) if whole else 0.0)
+            await _first(stop, seconds=(BUSY_SECONDS if sent else IDLE_SECONDS) if whole else 0.0)
         self._checkpoint = self._checkpoint.model_copy(update={"until": self._clock.now()})
         await self._checkpoints.keep(self._checkpoint)
         return False
@@ -155,21 +155,19 @@ class _ShardReader:
         if lost > timedelta():
             log.error("events lost to webhooks", shard=self._checkpoint.shard, since=str(seen_at), lost_seconds=int(lost.total_seconds()))
 
-    async def _pass_on(self, records: Sequence[Told], stop: asyncio.Event) -> bool:
-        """Pass on what is told, trying again for as long as it takes; False where the shard is left to somebody else meanwhile."""
+    async def _pass_on(self, records: Sequence[Told], stop: asyncio.Event) -> int | None:
+        """Pass on what is told, trying again for as long as it takes; how much that was, None where the shard is left to somebody else."""
         events = [record.event for record in records if record.event is not None]
         pause = 0.2
         while True:
             try:
-                await self._relay.pass_on(events)
+                return await self._relay.pass_on(events)
             except UnavailableError as error:
                 log.warning("events not passed on yet", count=len(events), error=str(error))
                 await _first(stop, seconds=pause)
                 pause = min(pause * 2, _MAX_PAUSE)
                 if stop.is_set() or (self._clock.now() - self._kept_at >= self._lease / 3 and not await self._keep()):
-                    return False
-            else:
-                return True
+                    return None
 
     def _advance(self, *, sequence: str | None, seen_at: datetime | None, closed: bool) -> None:
         self._checkpoint = self._checkpoint.model_copy(update={"sequence": sequence, "seen_at": seen_at, "closed": closed})

@@ -48,12 +48,13 @@ def test_a_fleet_that_is_asked_to_end_leaves_no_process_behind(tmp_path: Path, n
         children = process.children(recursive=True)
         assert httpx.get(f"{page['API']}/healthz").json() == {"status": "ok"}
         assert httpx.get(page["documentation"]).status_code == 200
+        assert "gpu_scrape_age_seconds" in httpx.get(page["metrics"]).text
         assert Path(page["KUBECONFIG"]).exists()
 
         process.send_signal(number)
 
         assert process.wait(timeout=30) == 0
-        assert len(children) == 8
+        assert len(children) == 10
         assert gone(children)
 
 

@@ -22,6 +22,9 @@ from tests.integration.region import REGION, Region, job, running_region
 from tests.unit.costs.builders import rate
 from workers.observer.usage import usage_account
 
+ONE_SECOND = timedelta(seconds=1)
+"""Times of a cluster are whole seconds; what was there for less may have been for nothing."""
+
 
 @pytest.fixture
 async def region(fleet_resources, tmp_path):
@@ -121,6 +124,24 @@ async def test_a_node_that_goes_and_its_pods_end(region):
 
     (gone,) = [node for node in (await until(region, gone_before)).nodes if node.name == pod.node]
     assert gone.end >= pod.start
+
+
+async def test_an_interrupted_job_pays_for_what_it_had_on_both_nodes(region):
+    await region.dispatcher()
+    await region.observer(account(region))
+    head = await region.submit(manifest=job(duration=60))
+
+    def has_run(execution: int) -> Any:
+        return lambda found: any(pod.execution == execution and pod.end - pod.start > ONE_SECOND for pod in of_job(found, head.id))
+
+    (pod,) = of_job(await until(region, has_run(1)), head.id)
+    region.cluster.interrupt_node(pod.node, returns=False)
+    found = await until(region, has_run(2))
+    rates = {machine_of(node): [rate("3.6", window().start)] for node in found.nodes}
+    rows = allocate(found.nodes, found.pods, rates, found.window)
+    assert exact_sum(row.total_cost for row in rows) == cost_of_nodes(found.nodes, rates, found.window)
+    assert {row.execution: row.total_cost > 0 for row in rows if row.job_id == head.id} == {1: True, 2: True}
+    assert len({pod.node for pod in of_job(found, head.id)}) == 2
 
 
 async def test_no_pods_of_others_are_watched_unless_that_is_asked_for(region, monkeypatch):

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -181,7 +182,8 @@ async def test_one_that_died_at_a_write_leaves_what_the_next_completes(costs, at
     assert await costs.store.rows(KEYS) == allocation_rows(account)
 
 
-async def test_one_that_is_slow_does_not_put_back_what_another_has_replaced(costs):
+@pytest.mark.parametrize("dies", [False, True])
+async def test_one_that_is_slow_does_not_put_back_what_another_has_replaced(costs, dies):
     _machines(costs)
     costs.told.until = at("10:20")
     put_if = costs.objects.put_if
@@ -193,13 +195,16 @@ async def test_one_that_is_slow_does_not_put_back_what_another_has_replaced(cost
             costs.objects.put_if = put_if
             costs.told.until = at("12:00")
             assert (await costs.reporter().report(TEN)).summary.final
+            if dies:
+                await put_if(key, *arguments, **options)
+                raise _KilledError
         return await put_if(key, *arguments, **options)
 
     costs.objects.put_if = late
-    written = await slow.reporter().report(TEN)
+    with pytest.raises(_KilledError) if dies else nullcontext():
+        assert (await slow.reporter().report(TEN)).summary.final
 
     assert overtaken
-    assert written.summary.final
     assert await costs.store.rows(KEYS) == allocation_rows(await costs.store.account(KEYS))
     assert (await costs.store.account(KEYS)).basis.final
 

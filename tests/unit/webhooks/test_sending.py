@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import socket
+import ssl
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -14,7 +15,7 @@ from standardwebhooks import Webhook as StandardWebhook
 
 from shared.clock import SystemClock
 from shared.errors import UnavailableError
-from shared.webhooks.http import BODY_BYTES, HEAD_BYTES, TEXT_BYTES, Poster
+from shared.webhooks.http import BODY_BYTES, HEAD_BYTES, TEXT_BYTES, Poster, trusted
 from shared.webhooks.model import Webhook
 from shared.webhooks.ports import Failure, Message
 from shared.webhooks.rotation import SecretRing, SigningSecrets
@@ -136,6 +137,14 @@ async def test_a_certificate_of_an_unknown_authority_is_refused():
 
     assert (answer.failure, receiver.received) == (Failure.TLS, [])
     assert "certificate" in answer.text
+
+
+def test_by_default_certificates_are_checked_against_public_authorities():
+    context = trusted()
+
+    assert (context.check_hostname, context.verify_mode) == (True, ssl.CERT_REQUIRED)
+    assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
+    assert len(context.get_ca_certs()) > 50
 
 
 async def test_a_receiver_that_speaks_no_tls_is_told_so():

@@ -25,6 +25,8 @@ WORKERS = {
     "workers.sweeper.__main__": ("kubernetes", "fastapi"),
     "workers.costs.__main__": ("kubernetes", "fastapi", "pyarrow"),
     "workers.costs.handler": ("kubernetes", "fastapi", "pyarrow"),
+    "workers.metrics.__main__": ("kubernetes", "fastapi"),
+    "workers.metrics.handler": ("kubernetes", "fastapi"),
     "workers.dispatcher.__main__": ("fastapi",),
     "workers.observer.__main__": ("fastapi",),
 }

@@ -32,11 +32,6 @@ class Device:
     profile: str | None = None
     """The kind of partition, such as `1g.10gb` or `cpx`; a whole AMD device says its mode too (`spx`)."""
 
-    @property
-    def identity(self) -> tuple[str, str, str]:
-        """What tells it from every other device of a cluster: UUID or node and index, and the partition."""
-        return (self.uuid or "", f"{self.node}/{self.index}", self.partition or "")
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Holder:

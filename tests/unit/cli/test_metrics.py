@@ -121,6 +121,23 @@ def test_json_is_what_the_api_said_and_filters_are_sent(api, top, gpufleet, caps
     assert dict(api.requests[-1].url.params) == {"namespace": "a", "job_id": "j", "node": "n1", "region": "us-east-1", "limit": "5000"}
 
 
+def test_a_watch_asks_again_until_it_is_interrupted(api, gpufleet, capsys, monkeypatch):
+    api.on("GET", "/fleet/v1/metrics/gpus", ANSWER)
+    pauses = iter([None, None])
+
+    def pause(_: float) -> None:
+        if next(pauses, "end") == "end":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("workers.cli.metrics.time.sleep", pause)
+
+    assert gpufleet("metrics", "top", "--watch", "--json") == 130
+    first, *others = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert first == ANSWER
+    assert len(api.requests) == 3
+    assert others[:2] == [ANSWER, ANSWER]
+
+
 def test_a_plan_says_metrics_and_money(api, gpufleet, capsys):
     answer = {
         "regions": ["us-east-1"],

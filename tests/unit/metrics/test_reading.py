@@ -8,6 +8,7 @@ import pytest
 
 from shared.metrics.devices import Holder, Vendor
 from shared.metrics.reading import read_exporter
+from shared.metrics.series import device_name
 from shared.metrics.vocabulary import UNITS, Measure
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -95,7 +96,7 @@ def test_a_mig_partition_is_apart_and_has_the_activity_of_its_own_engine():
 
     assert [(one.device.partition, one.values.get(Measure.UTILIZATION)) for one in readings] == [(None, None), ("1", 10), ("2", 20)]
     assert readings[1].device.profile == "1g.10gb"
-    assert len({one.device.identity for one in readings}) == 3
+    assert len({device_name(one.device) for one in readings}) == 3
 
 
 def test_what_belongs_to_a_whole_device_stands_once_beside_its_partitions():

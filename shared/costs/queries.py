@@ -19,7 +19,7 @@ from shared.errors import InvalidError, NotFoundError, Problem, UnavailableError
 
 LONGEST: Final = timedelta(days=31)
 MAX_REPORTS: Final = 1000
-MAX_ROWS: Final = 200_000
+MAX_ROWS: Final = 100_000
 """What one question may read. Summing up so many rows takes seconds."""
 _AT_ONCE: Final = 16
 _ALL: Final = "labels"

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
-from decimal import ROUND_HALF_EVEN, Decimal, localcontext
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, Final
 
 from shared.costs.accounts import Account, Basis
-from shared.costs.model import EXACT, CapacityType, CostRow, RowKind
+from shared.costs.model import CapacityType, CostRow, RowKind, Window
 from shared.costs.reports import AllocationRow
 
 _BASIS: Final = b"gpufleet.basis"
@@ -22,6 +22,9 @@ _MONEY: Final = (38, 9)
 _SECONDS: Final = (38, 15)
 """Cores can be of nanos, and times are of microseconds."""
 _BYTE_SECONDS: Final = (38, 6)
+
+_UNITS: Final = {size: Decimal(1).scaleb(-size[1]) for size in (_MONEY, _SECONDS, _BYTE_SECONDS)}
+_ROUNDING: Final = Context(prec=60, rounding=ROUND_HALF_EVEN, traps=[])
 
 _AMOUNTS: Final = {
     "cpu_core_seconds": _SECONDS,
@@ -86,7 +89,8 @@ def read_jobs(data: bytes) -> Account:
     """The account that `jobs_file` wrote. Raises SumError where its rows don't add up any more."""
     table = _table(data)
     basis = Basis.model_validate_json(table.schema.metadata[_BASIS])
-    return Account(basis=basis, rows=[_row(found, basis) for found in table.to_pylist()])
+    window = basis.window
+    return Account(basis=basis, rows=[_row(found, window) for found in table.to_pylist()])
 
 
 def _columns(rows: Sequence[CostRow], names: Iterable[str]) -> dict[str, list[Any]]:
@@ -105,9 +109,9 @@ def _columns(rows: Sequence[CostRow], names: Iterable[str]) -> dict[str, list[An
     return values
 
 
-def _row(found: dict[str, Any], basis: Basis) -> CostRow:
+def _row(found: dict[str, Any], window: Window) -> CostRow:
     return CostRow(
-        window=basis.window,
+        window=window,
         kind=RowKind(found["kind"]),
         labels=dict(found["labels"] or ()),
         capacity_type=CapacityType(found["capacity_type"]) if found["capacity_type"] else None,
@@ -118,9 +122,7 @@ def _row(found: dict[str, Any], basis: Basis) -> CostRow:
 
 def _scaled(amount: Decimal, size: tuple[int, int]) -> Decimal:
     """An amount with the digits of its column. Money has no more of them; what does is rounded."""
-    with localcontext(EXACT) as context:
-        context.traps = dict.fromkeys(context.traps, False)
-        return amount.quantize(Decimal(1).scaleb(-size[1]), rounding=ROUND_HALF_EVEN)
+    return amount.quantize(_UNITS[size], context=_ROUNDING)
 
 
 def _written(table: Any) -> bytes:

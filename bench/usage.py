@@ -89,9 +89,7 @@ def _kept(lines: list[bytes]) -> tuple[float, float]:
     gc.collect()
     size = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    document = ledger.take(NOW)
-    assert document is not None
-    return size / PODS, len(encode(document)) / PODS
+    return size / PODS, len(encode(ledger.take(NOW))) / PODS
 
 
 def _events(number: int) -> list[bytes]:

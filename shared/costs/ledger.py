@@ -120,16 +120,15 @@ class Ledger:
                 book.forget(kept)
         self._covered = [span for span in self._covered if span.end > kept]
 
-    def take(self, hour: datetime) -> UsageDocument | None:
-        """What there is to tell of a pending hour, which then isn't pending until there is more; None where it was not watched at all.
+    def take(self, hour: datetime) -> UsageDocument:
+        """What there is to tell of a pending hour, which then isn't pending until there is more.
 
-        That of the first hour tells of all that was found then: what had ended while nobody watched is told by it alone.
+        Of an hour that was not watched, it may be what was heard of it afterwards. That of the first hour tells of all that was found
+        then: what had ended while nobody watched is told by it alone.
         """
         self._pending.discard(hour)
         end = hour + HOUR
         covered = [Window(*span) for one in self._covered if (span := Window(hour, end).overlap(one.start, one.end))]
-        if not covered:
-            return None
         since = datetime.min.replace(tzinfo=UTC) if hour == self._first else hour
         return UsageDocument(
             version=VERSION,

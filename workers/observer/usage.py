@@ -120,15 +120,16 @@ class UsageAccount:
 
     async def _write(self, hours: list[datetime]) -> None:
         for hour in hours:
-            document = self._ledger.take(hour)
-            if document is None:
-                continue
             try:
+                document = self._ledger.take(hour)
                 data = await asyncio.to_thread(encode, document)  # of a large cluster some tenths of a second
                 await self._objects.put(document_key(document), data, content_type="application/gzip")
             except FleetError as error:
                 self._ledger.put_back(hour)
                 log.warning("usage not written", hour=hour.isoformat(), error=str(error))
+            except Exception as error:
+                self._ledger.put_back(hour)
+                log.error("usage not written", hour=hour.isoformat(), exc_info=error)
             except BaseException:
                 self._ledger.put_back(hour)
                 raise

@@ -99,8 +99,7 @@ def watch(watcher: Watcher, pods: list[Truth], bucket: Bucket) -> None:
 def write(ledger: Ledger, bucket: Bucket) -> None:
     for hour in ledger.pending:
         document = ledger.take(hour)
-        if document is not None:
-            bucket.objects[document_key(document)] = encode(document)
+        bucket.objects[document_key(document)] = encode(document)
 
 
 @settings(deadline=None, max_examples=80)

@@ -170,14 +170,16 @@ class UrlRules:
     def _lookup(self, host: str, port: int) -> asyncio.Future[Sequence[str]]:
         """The lookup of a name that is under way, or a new one: a name whose servers hang occupies one thread, however many ask for it."""
         found = self._lookups.get((host, port))
-        if found is None:
-            found = asyncio.get_running_loop().run_in_executor(self._threads, self._resolve, host, port)
+        loop = asyncio.get_running_loop()
+        if found is None or found.get_loop() is not loop:
+            found = loop.run_in_executor(self._threads, self._resolve, host, port)
             self._lookups[host, port] = found
             found.add_done_callback(lambda lookup: self._looked_up(host, port, lookup))
         return found
 
     def _looked_up(self, host: str, port: int, lookup: asyncio.Future[Sequence[str]]) -> None:
-        del self._lookups[host, port]
+        if self._lookups.get((host, port)) is lookup:
+            del self._lookups[host, port]
         if not lookup.cancelled():
             lookup.exception()  # seen, though nobody may be waiting for it any more
 

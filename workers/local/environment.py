@@ -46,7 +46,7 @@ def emulator(port: int, scratch: Path) -> dict[str, str]:
 
 
 def worker(endpoint: str, *, regions: Sequence[str], kubeconfig: Path, more: Mapping[str, str]) -> dict[str, str]:
-    """For the workers and the API; `more` goes over the embedded fleet's own settings, all of them shorter than in production."""
+    """For the workers and the API; `more` goes over the embedded fleet's own settings, most of them shorter than in production."""
     return {
         **base(),
         **aws(endpoint),
@@ -57,7 +57,9 @@ def worker(endpoint: str, *, regions: Sequence[str], kubeconfig: Path, more: Map
         "GPUFLEET_SWEEP_SECONDS": "2",
         "GPUFLEET_LEASE_SECONDS": "10",
         "GPUFLEET_SHUTDOWN_SECONDS": "4",
-        "GPUFLEET_METRICS_SECONDS": "5",
+        "GPUFLEET_METRICS_SECONDS": "10",
+        # The emulator keeps every sample in memory; what is left out here, `/metrics` has.
+        "GPUFLEET_METRICS_ROLLUPS": "region,region+namespace,region+namespace+job_id",
         "GPUFLEET_LOG_LEVEL": "INFO",
         **more,
     }

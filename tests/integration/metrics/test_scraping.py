@@ -111,7 +111,7 @@ async def test_one_that_floods_is_cut_off_early(gpus):
     found = await gpus.scraper().scrape()
 
     (failed,) = [one for one in found.exporters if one.error]
-    assert failed.error == "the answer is larger than 16777216 bytes"
+    assert failed.error == "the answer is larger than 4194304 bytes"
     assert flood.left > 50 * 1024 * 1024
     assert len(found.gpus) == 12
 

@@ -6,8 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import structlog
+
 from shared.costs.model import CapacityType, NodeUsage, Rate, Window
 from shared.errors import UnavailableError
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, order=True, kw_only=True, slots=True)
@@ -73,6 +77,8 @@ class FirstThatKnows:
                 failed = failed or error
                 continue
             if found:
+                if failed is not None:
+                    log.warning("price of another source", machine=str(machine), source=found[0].source, error=str(failed))
                 return found
         if failed is not None:
             raise failed

@@ -26,6 +26,8 @@ from shared.store.objects import Listed, S3Objects
 log = structlog.get_logger()
 
 _TRIES: Final = 6
+_DAYS_AT_ONCE: Final = 16
+"""Days that are listed at once, when the newest don't have as many reports as are asked for."""
 _PARQUET: Final = "application/vnd.apache.parquet"  # as registered with IANA
 
 
@@ -97,12 +99,13 @@ class ReportStore:
 
     async def newest(self, region: str, *, adhoc: bool, limit: int) -> list[tuple[ReportKeys, Listed]]:
         """The newest reports, day by day backwards, so that old ones aren't listed: those that were asked for by when they were."""
+        days = (await self.days(region, adhoc=adhoc))[::-1]
         found: list[tuple[ReportKeys, Listed]] = []
-        for day in reversed(await self.days(region, adhoc=adhoc)):
-            those = await self.of_day(region, day, adhoc=adhoc)
-            found += sorted(those, key=lambda pair: (pair[1].modified if adhoc else pair[0].window.start, pair[1].key), reverse=True)
-            if len(found) >= limit:
-                break
+        count = 1
+        while days and len(found) < limit:
+            those, days, count = days[:count], days[count:], min(count * 2, _DAYS_AT_ONCE)
+            for of_day in await asyncio.gather(*(self.of_day(region, day, adhoc=adhoc) for day in those)):
+                found += sorted(of_day, key=lambda pair: (pair[1].modified if adhoc else pair[0].window.start, pair[1].key), reverse=True)
         return found[:limit]
 
     async def _summary(self, keys: ReportKeys) -> tuple[Summary | None, str | None]:

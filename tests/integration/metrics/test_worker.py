@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -187,6 +190,29 @@ async def test_an_event_of_a_schedule_names_what_was_scraped_or_fails(gpus, buil
         await answer(parts, {"task": "scrape", "region": AWAY})
     with pytest.raises(InvalidError, match="/task"):
         await answer(parts, {"source": "aws.events"})
+
+
+async def test_a_lambda_container_scrapes_again_and_again(gpus, built):
+    await gpus.ready()
+    program = (
+        f"from workers.metrics.handler import handler\nfor _ in range(2): print(handler({{'task': 'scrape', 'region': '{REGION}'}}, None))"
+    )
+    settings = built.settings
+    variables = {
+        "GPUFLEET_KUBECONFIG": str(settings.kubeconfig),
+        "GPUFLEET_REGIONS": ",".join(settings.regions),
+        "GPUFLEET_BUCKET": settings.bucket,
+        "GPUFLEET_LOG_LEVEL": "ERROR",
+    }
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", program), env=os.environ | variables, stdout=asyncio.subprocess.PIPE, cwd=Path(__file__).parents[3]
+    )
+    out, _ = await process.communicate()
+
+    assert process.returncode == 0
+    assert out.decode().splitlines() == [f"{{'scraped': ['{REGION}'], 'failed': 0}}"] * 2
+    (found,) = await built.snapshots.latest([REGION])
+    assert len(found.gpus) == 16
 
 
 async def test_a_cluster_that_comes_back_is_scraped_again(gpus, built):

@@ -110,6 +110,13 @@ class Settings(BaseSettings):
     metrics_measures: Annotated[tuple[str, ...], NoDecode] = ()
     """The only measures that are written to CloudWatch (`shared.metrics.vocabulary`), separated by commas; all of them unless said."""
 
+    prometheus_url: str | None = Field(default=None, pattern=r"^https?://[^\s/@]+(/[^\s]*)?$")
+    """The address of a Prometheus that scrapes the metrics worker (`honor_labels: true`): it then answers questions about GPUs over time,
+    and CloudWatch doesn't."""
+
+    prometheus_token_file: Path | None = None
+    """A file with the bearer token that it wants."""
+
     metrics_host: str = "127.0.0.1"
     metrics_port: int = Field(default=9105, ge=0, le=65535)
     """Where the metrics worker serves `/metrics`; port 0 takes any free one. It knows no callers, so mind who reaches another host."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from shared.clusters.log_positions import Position
     from shared.costs.reports import CostReports
     from shared.health.reading import KeptHealth
+    from shared.metrics.source import MetricSource
     from shared.queues.dead_letters import DeadLetters
     from shared.secrets import Secrets
     from shared.store.api_keys import ApiKeys
@@ -109,6 +110,7 @@ class Core:
     secrets: Secrets
     webhook_urls: UrlRules
     health: KeptHealth
+    metrics: MetricSource
     clusters: ClusterAccess | None = None
     poll: Poll | None = None
     logs: LogReader | None = None
@@ -172,6 +174,7 @@ async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = 
         secrets=later(lambda: _secrets(parts, aws)),
         webhook_urls=later(lambda: _webhook_urls(settings)),
         health=later(lambda: _health(settings, aws, parts)),
+        metrics=later(lambda: _metrics(settings, aws, parts)),
         clusters=reaches,
         poll=_poll(parts, reaches, region) if reaches else None,
         logs=_logs(reaches) if reaches else None,
@@ -185,6 +188,12 @@ def _health(settings: Settings, aws: Aws, parts: assembly.Core) -> KeptHealth:
     from shared.health.sources import health_reader
 
     return KeptHealth(health_reader(settings, aws, parts.clock), parts.clock)
+
+
+def _metrics(settings: Settings, aws: Aws, parts: assembly.Core) -> MetricSource:
+    from shared.metrics.source import MetricSource
+
+    return MetricSource(settings, aws.elsewhere("cloudwatch", settings.control_region), parts.clock)
 
 
 def _rejections(parts: assembly.Core) -> Rejections:

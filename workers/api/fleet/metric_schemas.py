@@ -99,3 +99,26 @@ class PlanAnswer(BaseModel):
     requests_usd: str
     total_usd: str
     prices_of: str
+
+
+class MeasuredPoint(BaseModel):
+    """The value at a time; None where nothing was measured."""
+
+    time: datetime
+    value: float | None
+
+
+class MeasuredSeries(BaseModel):
+    """One group of devices."""
+
+    labels: dict[str, str]
+    points: list[MeasuredPoint]
+
+
+class MeasuredSeriesAnswer(BaseModel):
+    """The answer to a question about what was measured, ordered by labels."""
+
+    measure: str
+    aggregation: str
+    unit: str
+    series: list[MeasuredSeries]

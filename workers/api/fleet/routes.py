@@ -15,6 +15,7 @@ from workers.api.fleet.dead_letters import router as dead_letters
 from workers.api.fleet.health import router as health
 from workers.api.fleet.jobs import router as jobs
 from workers.api.fleet.keys import router as keys
+from workers.api.fleet.metric_queries import router as metric_queries
 from workers.api.fleet.metrics import router as metrics
 from workers.api.fleet.webhooks import router as webhooks
 
@@ -25,6 +26,7 @@ router.include_router(keys)
 router.include_router(health)
 router.include_router(webhooks)
 router.include_router(metrics)
+router.include_router(metric_queries)
 router.include_router(costs)
 
 

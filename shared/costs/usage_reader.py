@@ -98,7 +98,7 @@ class UsageReader:
             if data is None:
                 continue
             try:
-                found.append(decode(data))
+                found.append(await asyncio.to_thread(decode, data))
             except ValueError as error:
                 log.error("usage not understood", key=one.key, error=str(error))
         return found

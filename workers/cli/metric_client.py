@@ -19,3 +19,11 @@ class MetricClient(FleetClient):
     def metrics_plan(self, **choice: Any) -> Json:
         """How many metrics there are in CloudWatch, and what they cost."""
         return self._get(f"{_METRICS}/plan", choice, rollups=list, metrics=int)
+
+    def metrics_instant(self, **asked: Any) -> Json:
+        """What was measured in the newest minute: `series`, `unit`."""
+        return self._get(f"{_METRICS}/instant", asked, series=list, unit=str)
+
+    def metrics_range(self, **asked: Any) -> Json:
+        """What was measured over time: `series`, `unit`."""
+        return self._get(f"{_METRICS}/range", asked, series=list, unit=str)

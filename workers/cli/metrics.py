@@ -1,4 +1,4 @@
-"""`gpufleet metrics top | plan`: what the GPUs do and for whom, and what it costs to write that down."""
+"""`gpufleet metrics top | query | plan`: what the GPUs do and for whom, and what it costs to write that down."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from typing import Annotated, Any
 import typer
 
 from workers.cli import output
+from workers.cli.metric_query import query
 from workers.cli.options import API, Api, AsJson, Key
 
 app = typer.Typer(help="What GPUs do, and for whom.", no_args_is_help=True)
+app.command("query")(query)
 
 _MOST = 5000
 _WATCH_SECONDS = 5.0

@@ -1,0 +1,56 @@
+"""`gpufleet metrics query`."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+T = "2026-03-10T12:00:00Z"
+
+
+def answer(*series, unit="percent"):
+    found = [{"labels": labels, "points": [{"time": T, "value": value} for value in values]} for labels, values in series]
+    return {"measure": "gpu_utilization", "aggregation": "avg", "unit": unit, "series": found}
+
+
+def test_the_newest_minute_by_group(api, gpufleet, capsys):
+    api.on(
+        "GET",
+        "/fleet/v1/metrics/instant",
+        answer(({"region": "us-east-1", "node": "n1"}, [1234.56]), ({"region": "b", "node": "n2"}, [0.0])),
+    )
+
+    assert gpufleet("metrics", "query", "gpu_utilization", "--by", "region, node", "--how", "max", "--namespace", "gco-jobs") == 0
+
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines == [["REGION", "NODE", "PERCENT"], ["us-east-1", "n1", "1,234.6"], ["b", "n2", "0"]]
+    asked = dict(api.requests[0].url.params)
+    assert asked == {"measure": "gpu_utilization", "aggregation": "max", "by": "region, node", "namespace": "gco-jobs"}
+
+
+def test_a_span_by_its_least_mean_most_and_last(api, gpufleet, capsys):
+    api.on("GET", "/fleet/v1/metrics/range", answer(({"job_id": "j1"}, [None, 1.0, 5.0, None, 3.0])))
+
+    assert gpufleet("metrics", "query", "gpu_utilization", "--by", "job_id", "--last", "2h", "--step", "300") == 0
+
+    assert capsys.readouterr().out.splitlines()[1].split() == ["j1", "1", "3", "5", "3"]
+    asked = api.requests[0].url.params
+    span = datetime.fromisoformat(asked["end"]) - datetime.fromisoformat(asked["start"])
+    assert (span.total_seconds(), asked["step"]) == (7200, "300")
+
+
+def test_json_has_every_point(api, gpufleet, capsys):
+    document = answer(({"region": "a"}, [1.0, None]))
+    api.on("GET", "/fleet/v1/metrics/range", document)
+
+    assert gpufleet("metrics", "query", "gpu_power", "--last", "1d", "--json") == 0
+
+    assert json.loads(capsys.readouterr().out) == document
+
+
+def test_nothing_measured_and_a_span_that_is_none(api, gpufleet, capsys):
+    api.on("GET", "/fleet/v1/metrics/instant", answer())
+
+    assert gpufleet("metrics", "query", "gpu_power") == 0
+    assert "nothing was measured" in capsys.readouterr().err
+    assert gpufleet("metrics", "query", "gpu_power", "--last", "soon") == 2

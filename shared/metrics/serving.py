@@ -61,8 +61,8 @@ class GpuCollector(Collector):
             for one in snapshot.exporters:
                 labels = [snapshot.region, one.node, one.namespace, one.pod]
                 up.add_metric(labels, float(one.error is None))
-                if one.node in answered:
-                    age.add_metric(labels, (now - answered[one.node]).total_seconds())
+                if one.place in answered:
+                    age.add_metric(labels, (now - answered[one.place]).total_seconds())
         yield from (up, age, failed)
 
 

@@ -62,6 +62,11 @@ class ExporterState:
     broken: int = 0
     error: str | None = None
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """Node and namespace."""
+        return (self.node, self.namespace)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Snapshot:
@@ -145,13 +150,16 @@ class Failures:
     """How often exporters of a region failed since this process began, and when each last answered; for who shows it."""
 
     total: int = 0
-    answered_at: dict[str, datetime] = field(default_factory=dict)
+    answered_at: dict[tuple[str, str], datetime] = field(default_factory=dict)
+    """By node and namespace: a pod that is replaced is the same exporter under another name."""
 
     def note(self, snapshot: Snapshot) -> None:
         """A scrape has ended. An exporter that is no longer there is forgotten."""
         self.total += snapshot.failures
-        self.answered_at = {
-            one.node: snapshot.at if one.error is None else self.answered_at[one.node]
-            for one in snapshot.exporters
-            if one.error is None or one.node in self.answered_at
-        }
+        known, now = self.answered_at, {}
+        for one in snapshot.exporters:
+            if one.error is None:
+                now[one.place] = snapshot.at
+            elif one.place in known:
+                now[one.place] = known[one.place]
+        self.answered_at = now

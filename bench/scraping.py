@@ -47,9 +47,7 @@ async def run(options: Options) -> list[Figure]:
     return [
         Figure(name="scrape, CPU", value=usual, bound=CPU_BOUND, unit="s", note=note, details=details),
         Figure(name="scrape, PutMetricData", value=requests, bound=4, unit="requests", note="the rollups that are written by default"),
-        Figure(
-            name="scrape by device, PutMetricData", value=all_requests, bound=14, unit="requests", note="every measure of every GPU"
-        ),
+        Figure(name="scrape by device, PutMetricData", value=all_requests, bound=14, unit="requests", note="every measure of every GPU"),
     ]
 
 

@@ -143,10 +143,10 @@ async def test_a_sick_endpoint_delays_no_other(fleet):
     await fleet.worker()
 
     heads = await asyncio.gather(*(fleet.ran() for _ in range(40)))
-    await fleet.until_settled(webhook, 40, seconds=9)
+    await fleet.until_settled(webhook, 40, seconds=25)
 
     assert ids(well) == {f"{head.id}#5": 1 for head in heads}
-    assert 0 < hangs.connections <= 8
+    assert 0 < hangs.connections <= 24  # eight at a time, ten seconds each
 
 
 async def test_what_finds_no_room_waits_in_the_table_and_is_sent_all_the_same(fleet, short_waits, monkeypatch):

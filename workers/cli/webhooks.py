@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from workers.cli import output
+from workers.cli import output, webhook_views
 from workers.cli.durations import seconds_of
 from workers.cli.failures import CommandError, ExitCode
 from workers.cli.options import API, Api, AsJson, Cursor, Key, Limit
@@ -90,7 +90,7 @@ def show(webhook_id: Id, api: Api = API, key: Key = None, as_json: AsJson = Fals
     if as_json:
         output.write_json(answer)
         return
-    _show(answer)
+    webhook_views.show(answer)
 
 
 @app.command("test")
@@ -104,7 +104,7 @@ def send_test(webhook_id: Id, api: Api = API, key: Key = None, as_json: AsJson =
         output.write_json(answer)
     else:
         taken = "taken" if answer["delivered"] else "not taken"
-        output.write(f"{taken}: {_outcome(answer)} in {answer.get('latency_ms')} ms{_text(answer)}")
+        output.write(f"{taken}: {webhook_views.outcome(answer)} in {answer.get('latency_ms')} ms{webhook_views.text(answer)}")
     return ExitCode.OK if answer["delivered"] else ExitCode.FAILED
 
 
@@ -130,11 +130,11 @@ def deliveries(
     if as_json:
         output.write_json(answer)
     elif message_id is not None:
-        _show_delivery(answer)
+        webhook_views.show_delivery(answer)
     else:
         output.table(
             ("ID", "EVENT", "STATE", "ATTEMPTS", "LAST ANSWER", "MS", "AT", "NEXT"),
-            [_row(one) for one in answer["deliveries"]],
+            [webhook_views.row(one) for one in answer["deliveries"]],
             empty="no deliveries",
         )
         _tell_cursor(answer)
@@ -241,61 +241,6 @@ def delete(webhook_id: Id, api: Api = API, key: Key = None, as_json: AsJson = Fa
         output.write_json(answer)
     else:
         output.write(f"webhook {webhook_id} is deleted")
-
-
-def _show(webhook: dict[str, Any]) -> None:
-    health = webhook["health"]
-    names = ("id", "url", "events", "namespace", "state", "disabled_reason", "signed", "created_by")
-    known = [(name.replace("_", " "), webhook.get(name)) for name in names]
-    known += [
-        (name.replace("_", " "), output.moment(webhook[name])) for name in ("created_at", "rotated_at", "disabled_at") if webhook.get(name)
-    ]
-    known += [("failures in a row", health.get("failures") or None), ("last failure", health.get("last_failure"))]
-    times = ("failing_since", "last_failure_at", "last_success_at", "paused_until")
-    known += [(name.replace("_", " "), output.moment(health[name])) for name in times if health.get(name)]
-    output.pairs(known)
-    history = [
-        (output.moment(one.get("at")), one.get("change"), one.get("by") or "the fleet", one.get("reason"))
-        for one in webhook.get("history") or ()
-    ]
-    if history:
-        output.write("")
-        output.table(("AT", "CHANGE", "BY", "REASON"), history, empty="")
-
-
-def _show_delivery(delivery: dict[str, Any]) -> None:
-    names = ("message_id", "event", "namespace", "state", "reason", "attempts")
-    known = [(name.replace("_", " "), delivery.get(name)) for name in names]
-    times = ("at", "next_attempt_at", "deadline", "finished_at")
-    output.pairs([*known, *((name.replace("_", " "), output.moment(delivery[name])) for name in times if delivery.get(name))])
-    attempts = [
-        (output.moment(one.get("at")), _outcome(one), one.get("latency_ms"), one.get("text")) for one in delivery["latest_attempts"]
-    ]
-    if attempts:
-        output.write("")
-        output.table(("AT", "ANSWER", "MS", "TEXT"), attempts, empty="")
-
-
-def _row(one: dict[str, Any]) -> tuple[Any, ...]:
-    last = one.get("last_attempt")
-    return (
-        one.get("message_id"),
-        one.get("event"),
-        one.get("state"),
-        one.get("attempts"),
-        _outcome(last) if last else None,
-        last.get("latency_ms") if last else None,
-        output.moment(one.get("at")),
-        output.moment(one.get("next_attempt_at")),
-    )
-
-
-def _outcome(attempt: dict[str, Any]) -> str:
-    return str(attempt.get("status") or attempt.get("failure") or "no answer")
-
-
-def _text(attempt: dict[str, Any]) -> str:
-    return f": {attempt['text']}" if attempt.get("text") else ""
 
 
 def _moment(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -260,3 +261,33 @@ async def test_pages_of_deliveries_go_on_newest_first(fleet):
     assert (first.deliveries + rest.deliveries, rest.cursor) == (whole, None)
     assert await fleet.deliveries.waiting() == 0
     assert (await fleet.deliveries.get(DeliveryKey(webhook.id, whole[0].job_id, whole[0].number))) == whole[0]
+
+
+async def test_a_worker_that_is_asked_to_end_finishes_what_it_sends_and_gives_back_the_rest(fleet):
+    """Nobody has to wait for a lease then: what was given back is due at once."""
+    reached, going_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(request, writer):
+        reached.set()
+        await going_on.wait()
+        await answering()(request, writer)
+
+    receiver = await fleet.receiver(slowly)
+    webhook = await fleet.subscribe(receiver, events=("job.completed",))
+    worker = await fleet.worker(lanes=Lanes(each=1, total=4, waiting=100))
+    heads = [await fleet.ran() for _ in range(6)]
+    await reached.wait()
+    await until(lambda: len_of(fleet, webhook, 6))
+
+    ending = asyncio.create_task(worker.stop())
+    await until(lambda: worker.parts.courier.lanes._closed)
+    going_on.set()
+    await ending
+
+    found = (await fleet.deliveries.page(webhook.id, limit=100)).deliveries
+    states = Counter(one.state for one in found)
+    assert states == {DeliveryState.DELIVERED: 1, DeliveryState.PENDING: 5}
+    assert all(one.next_at <= fleet.moment().now for one in found if not one.state.final)
+    await fleet.worker()
+    await fleet.until_settled(webhook, 6)
+    assert ids(receiver) == {f"{head.id}#5": 1 for head in heads}

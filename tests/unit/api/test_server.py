@@ -71,6 +71,7 @@ def test_the_program_says_so_and_ends():
     [
         ("workers.api.lambda_handler", {"kubernetes", "limits", "uvicorn", "typer", "ministack", "yaml", "kubernetes_validate"}),
         ("workers.ingest.handler", {"kubernetes", "uvicorn", "typer", "ministack", "yaml", "fastapi", "starlette", "mangum"}),
+        ("workers.webhooks.handler", {"kubernetes", "uvicorn", "typer", "ministack", "yaml", "fastapi", "starlette", "pyarrow"}),
     ],
 )
 def test_a_cold_start_imports_no_more_than_it_needs(module, unwanted):

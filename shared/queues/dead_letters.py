@@ -9,12 +9,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection
 from typing import Any
 
-from shared.errors import NotFoundError
+import structlog
+
+from shared.errors import NotFoundError, UnavailableError
 from shared.queues.queue import Message, Queue
 from shared.settings import Settings, dead_letter_queue
 
+log = structlog.get_logger()
+
 _LOOK_SECONDS = 5
 _LIMIT = 1000
+_LONGEST_REASON = 256
+"""Characters of an attribute that says why."""
 
 
 class DeadLetters:
@@ -92,3 +98,15 @@ class DeadLetters:
 
 def _without_reason(message: Message) -> dict[str, str]:
     return {name: value for name, value in message.attributes.items() if name not in {"reason", "group"}}
+
+
+async def bury(dead: Queue, message: Message, reason: str) -> bool:
+    """Put a message that means nothing among the dead letters, with the reason. False where that can't be done now: it is to come again."""
+    readable = "".join(character if character.isprintable() else "?" for character in reason)[:_LONGEST_REASON]
+    try:
+        await dead.send(message.body, attributes={"reason": readable, "message_id": message.id})
+    except UnavailableError as error:
+        log.warning("message left for another try", message=message.id, error=str(error))
+        return False
+    log.warning("message means nothing", message=message.id, reason=readable)
+    return True

@@ -15,12 +15,11 @@ from shared.costs.model import Window
 from shared.costs.report_store import Written
 from shared.costs.windows import completed
 from shared.errors import FleetError, InvalidError, Problem
+from shared.queues.dead_letters import bury
 from shared.queues.queue import Message, Queue
 from shared.queues.tasks import CostTask, parse
 
 log = structlog.get_logger()
-
-_LONGEST_REASON = 256
 
 
 class Reports(Protocol):
@@ -94,7 +93,7 @@ class CostWork:
             try:
                 task = self._checked(parse(message.body))
             except InvalidError as invalid:
-                outcomes.append(await self._bury(message, str(invalid)))
+                outcomes.append(Outcome.DEAD if await bury(self._dead_letters, message, str(invalid)) else Outcome.LEFT)
                 continue
             if task not in done:
                 done[task] = await self._do(task)
@@ -139,13 +138,3 @@ class CostWork:
             told = written.summary
             log.info("report written", region=region, key=told.allocation_key, usd=str(told.total_cost), final=told.final)
         return written
-
-    async def _bury(self, message: Message, reason: str) -> Outcome:
-        readable = "".join(character if character.isprintable() else "?" for character in reason)[:_LONGEST_REASON]
-        try:
-            await self._dead_letters.send(message.body, attributes={"reason": readable, "message_id": message.id})
-        except FleetError as error:
-            log.warning("message left for another try", message=message.id, error=str(error))
-            return Outcome.LEFT
-        log.warning("message means nothing", message=message.id, reason=readable)
-        return Outcome.DEAD

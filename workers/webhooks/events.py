@@ -10,6 +10,7 @@ from enum import StrEnum
 import structlog
 
 from shared.errors import FleetError, InvalidError
+from shared.queues.dead_letters import bury
 from shared.queues.events import EventMessage, parse
 from shared.queues.queue import Message, Queue
 from shared.webhooks.fanout import Concerned, Fanout
@@ -67,11 +68,4 @@ class EventHandler:
         return Outcome.TOLD if found else Outcome.DEAD
 
     async def _bury(self, message: Message, reason: str) -> Outcome:
-        readable = "".join(character if character.isprintable() else "?" for character in reason)[:256]
-        try:
-            await self._dead_letters.send(message.body, attributes={"reason": readable, "message_id": message.id})
-        except FleetError as error:
-            log.warning("message left for another try", message=message.id, error=str(error))
-            return Outcome.LEFT
-        log.warning("message means nothing", message=message.id, reason=readable)
-        return Outcome.DEAD
+        return Outcome.DEAD if await bury(self._dead_letters, message, reason) else Outcome.LEFT

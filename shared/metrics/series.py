@@ -38,16 +38,7 @@ class Label(StrEnum):
 EVERY_DEVICE_HAS: Final = frozenset({Label.REGION, Label.NODE, Label.DEVICE, Label.VENDOR})
 
 Rollup = frozenset[Label]
-
-BY_DEVICE: Final[Rollup] = frozenset({Label.REGION, Label.NODE, Label.DEVICE})
-DEFAULT_ROLLUPS: Final[tuple[Rollup, ...]] = (
-    frozenset({Label.REGION}),
-    frozenset({Label.REGION, Label.NODE}),
-    frozenset({Label.REGION, Label.NAMESPACE}),
-    frozenset({Label.REGION, Label.PROJECT}),
-    frozenset({Label.REGION, Label.NAMESPACE, Label.JOB}),
-)
-"""What is written unless somebody chooses otherwise (`BY_DEVICE`). A device that lacks a label of a rollup is not in it."""
+"""Labels by which devices are taken together; one that lacks a label of it is not in it. Settings say which are written."""
 
 
 def device_name(device: Device) -> str:

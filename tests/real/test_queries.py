@@ -20,7 +20,7 @@ from shared.metrics.devices import Device, Vendor
 from shared.metrics.prometheus_queries import PrometheusWindows, prometheus_queries
 from shared.metrics.queries import Aggregation, MetricQueries, Query, Series
 from shared.metrics.rollups import data_of
-from shared.metrics.series import BY_DEVICE, DEFAULT_ROLLUPS, SCRAPED_DEVICES, Label
+from shared.metrics.series import SCRAPED_DEVICES, Label
 from shared.metrics.serving import GpuCollector
 from shared.metrics.snapshot import Gpu, Snapshot, User
 from shared.metrics.steps import Slots
@@ -28,6 +28,7 @@ from shared.metrics.vocabulary import Measure
 from shared.metrics.windows import Statistic, Wanted
 from tests.conftest import REGION
 from tests.real.prometheus import prometheus, served_once_each, until_known
+from tests.unit.metrics.history import BY_DEVICE, DEFAULT_ROLLUPS
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 

@@ -16,11 +16,11 @@ from shared.identity.callers import Caller, Right
 from shared.ids import RandomIds
 from shared.metrics.cloudwatch_queries import cloudwatch_queries
 from shared.metrics.queries import Aggregation, Query
-from shared.metrics.series import BY_DEVICE, DEFAULT_ROLLUPS, Label
+from shared.metrics.series import Label
 from shared.metrics.source import MetricSource
 from shared.metrics.windows import WindowQueries
 from tests.integration.api.conftest import serving, serving_caller
-from tests.unit.metrics.history import UTIL, Memory, Sample, put, story
+from tests.unit.metrics.history import BY_DEVICE, DEFAULT_ROLLUPS, UTIL, Memory, Sample, put, story
 from workers.api.core import Core, build
 
 RANGE, INSTANT = "/fleet/v1/metrics/range", "/fleet/v1/metrics/instant"

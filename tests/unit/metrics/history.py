@@ -13,6 +13,15 @@ from shared.metrics.vocabulary import Measure
 from shared.metrics.windows import Group, Statistic, Values, Wanted, last_minute
 
 UTIL, USED = Measure.UTILIZATION, Measure.VRAM_USED
+BY_DEVICE: Rollup = frozenset({Label.REGION, Label.NODE, Label.DEVICE})
+DEFAULT_ROLLUPS: tuple[Rollup, ...] = (
+    frozenset({Label.REGION}),
+    frozenset({Label.REGION, Label.NODE}),
+    frozenset({Label.REGION, Label.NAMESPACE}),
+    frozenset({Label.REGION, Label.PROJECT}),
+    frozenset({Label.REGION, Label.NAMESPACE, Label.JOB}),
+)
+"""Those of the settings' default."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,10 +12,10 @@ from shared.errors import InvalidError, UnavailableError
 from shared.metrics import cloudwatch_queries as module
 from shared.metrics.cloudwatch_queries import cloudwatch_queries, period_of
 from shared.metrics.queries import Aggregation, Query
-from shared.metrics.series import BY_DEVICE, DEFAULT_ROLLUPS, Label
+from shared.metrics.series import Label
 from shared.metrics.steps import Slots
 from shared.metrics.windows import WindowQueries
-from tests.unit.metrics.history import USED, UTIL, Memory, device, scraped, statistic_sets, story
+from tests.unit.metrics.history import BY_DEVICE, DEFAULT_ROLLUPS, USED, UTIL, Memory, device, scraped, statistic_sets, story
 from tests.unit.metrics.test_queries import NOON, At, minute
 
 REGIONS = ("us-east-1", "us-west-2")

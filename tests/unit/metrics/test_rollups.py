@@ -13,10 +13,10 @@ from shared.metrics.cloudwatch_writing import MOST_BYTES, MetricWriter, batches
 from shared.metrics.devices import Device, Vendor
 from shared.metrics.plan import plan, price_of
 from shared.metrics.rollups import data_of, measures_of, rollups_of
-from shared.metrics.series import DEFAULT_ROLLUPS
 from shared.metrics.snapshot import ExporterState, Gpu, Snapshot, User, decode, encode, units
 from shared.metrics.vocabulary import Measure
 from shared.settings import Settings
+from tests.unit.metrics.history import DEFAULT_ROLLUPS
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678900, tzinfo=UTC)
 ALL = frozenset(Measure)

@@ -12,10 +12,10 @@ from typing import Literal
 from pydantic import ValidationError
 
 from shared.clusters.trees import step
-from shared.costs.fields import Moment
 from shared.costs.model import Window
 from shared.errors import InvalidError, Problem
 from shared.jobs.fields import Strict
+from shared.times import Moment
 
 
 class _Window(Strict):

@@ -6,10 +6,10 @@ import asyncio
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,18 @@ import boto3
 import httpx
 
 from shared.aws import connect
+from shared.costs.model import NodeUsage, Window
+from shared.costs.usage_documents import HOUR, UsageDocument, document_key, encode, hour_of
 from shared.identity.callers import Right
+from shared.ids import RandomIds
+from shared.metrics.snapshot import Snapshot
+from shared.metrics.snapshots import Snapshots
 from shared.settings import Settings, dead_letter_queue
 from shared.store.bootstrap import bootstrap
+from shared.store.deliveries import Deliveries
+from shared.store.keys import Layout
 from shared.store.rejections import Rejection
+from shared.webhooks.deliveries import Delivery, DeliveryState
 from shared.webhooks.urls import UrlRules
 from tests.conftest import REGION, FleetResources, own_settings
 from tests.integration.api.streaming import served
@@ -35,6 +43,8 @@ NAMESPACE = "gco-jobs"
 _KEY_ID, _SECRET = "0" * 16, "0" * 64
 KEY = f"gpf_{_KEY_ID}_{_SECRET}"
 """Of a caller who may do everything."""
+NUMBER = 7
+"""Of the event of the delivery that is known."""
 _ADDRESS = "93.184.215.14"
 """What every host name means here; nobody is asked."""
 
@@ -59,6 +69,8 @@ class ServedRegion:
 
     url: str
     settings: Settings
+    core: Core
+    loop: asyncio.AbstractEventLoop
     things: dict[str, str] = field(default_factory=dict)
     _sqs: Any = field(default_factory=lambda: boto3.client("sqs", region_name=REGION))
 
@@ -70,6 +82,7 @@ class ServedRegion:
             _put(client, "/api/v1/templates", examples.TEMPLATE | {"name": "train"})
             _put(client, "/fleet/v1/keys", {"name": "train", "rights": ["read"]})
             self._webhook(client)
+            self._report(client)
             waiting = client.post("/api/v1/queue/jobs", json={"manifest": job("waits"), "target_region": REGION} | _NEVER)
             self.things["KNOWN-WAITING-JOB"] = waiting.raise_for_status().json()["job"]["job_id"]
             queue = self._sqs.get_queue_url(QueueName=dead_letter_queue(self.settings.submissions_queue))
@@ -86,11 +99,37 @@ class ServedRegion:
         _until(lambda: client.get(path).json()["job"]["status"] == "succeeded")
 
     def _webhook(self, client: httpx.Client) -> None:
+        """A webhook that is enabled, has a secret, and a delivery to it that has failed."""
         path = "/api/v1/webhooks"
-        if "KNOWN-WEBHOOK" in self.things and client.get(path).json()["count"]:
-            return
-        made = client.post(path, json={"url": "https://example.com/hook", "events": ["job.completed"]})
-        self.things["KNOWN-WEBHOOK"] = made.raise_for_status().json()["webhook"]["id"]
+        if self.things.get("KNOWN-WEBHOOK") not in [one["id"] for one in client.get(path).json()["webhooks"]]:
+            made = client.post(path, json={"url": "https://example.com/hook", "events": ["job.completed"], "secret": "a long secret"})
+            self.things["KNOWN-WEBHOOK"] = made.raise_for_status().json()["webhook"]["id"]
+        client.post(f"/fleet/v1/webhooks/{self.things['KNOWN-WEBHOOK']}/enable").raise_for_status()
+        now = datetime.now(UTC)
+        delivery = Delivery(
+            webhook_id=self.things["KNOWN-WEBHOOK"],
+            job_id=self.things["KNOWN-JOB"],
+            number=NUMBER,
+            type="job.completed",
+            namespace=NAMESPACE,
+            at=now,
+            state=DeliveryState.FAILED,
+            stamp="s",
+            created_at=now,
+            deadline=now,
+            finished_at=now,
+            reason="made up",
+        )
+        self.run(_refailed(Deliveries(self.core.table, Layout(due_shards=self.settings.due_shards)), delivery))
+
+    def _report(self, client: httpx.Client) -> None:
+        if "KNOWN-REPORT" not in self.things:
+            made = client.post("/fleet/v1/costs/reports", json={"hours": 1})
+            self.things["KNOWN-REPORT"] = made.raise_for_status().json()["allocation_key"]
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Do something on the loop of the region."""
+        asyncio.run_coroutine_threadsafe(work, self.loop).result(30)
 
 
 def _put(client: httpx.Client, path: str, body: Any) -> None:
@@ -136,7 +175,7 @@ def region_served(endpoint: str, folder: Path) -> Iterator[ServedRegion]:
                 try:
                     urls = UrlRules(resolve=lambda host, port: [_ADDRESS])
                     async with served(replace(core, webhook_urls=urls, costs=Measured())) as found:
-                        ready.append(ServedRegion(found.url, settings))
+                        ready.append(ServedRegion(found.url, settings, core, loop))
                         await asked.wait()
                 finally:
                     await access.close()
@@ -166,3 +205,18 @@ async def _furnish(core: Core) -> None:
     now = datetime.now(UTC)
     rejection = Rejection(id="known", reason="broken", message_id="known", queue="submissions", rejected_at=now, excerpt="{")
     await core.rejections.put(rejection)
+    await Snapshots(core.objects).put(Snapshot(region=REGION, at=now, seconds=0.1))
+    node = NodeUsage(uid="n", name="n", region=REGION, cluster=REGION, start=now - timedelta(days=8), instance_type="g5.xlarge", gpus=1)
+    for hour in (hour_of(now) - HOUR, hour_of(now)):
+        covered = [Window(hour, min(hour + HOUR, now))]
+        usage = UsageDocument(
+            version=1, region=REGION, cluster=REGION, observer="o", hour=hour, all_pods=True, covered=covered, nodes=[node], pods=[]
+        )
+        await core.objects.put(document_key(usage), encode(usage))
+
+
+async def _refailed(deliveries: Deliveries, delivery: Delivery) -> None:
+    """A delivery that has failed, whatever became of it since."""
+    standing = await deliveries.create(delivery)
+    if standing.state is not DeliveryState.FAILED:
+        await deliveries.write(standing, delivery.model_copy(update={"stamp": RandomIds().nonce()}))

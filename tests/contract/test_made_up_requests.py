@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from schemathesis.config import SchemathesisConfig
 
 from tests.conftest import point_at
-from tests.contract.served import KEY, ServedRegion, region_served
+from tests.contract.served import KEY, NUMBER, ServedRegion, region_served
 from workers.api.app import description
 
 KNOWN = {
@@ -26,6 +26,8 @@ KNOWN = {
     "rejection_id": ["known"],
     "queue": ["KNOWN-QUEUE"],
     "message_id": ["KNOWN-LETTER"],
+    "number": [NUMBER],
+    "key": ["KNOWN-REPORT"],
 }
 """What stands in the region, by the path parameter that names it. Four in five requests ask for that, the others for anything."""
 CONFIG = {

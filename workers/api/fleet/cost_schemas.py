@@ -8,7 +8,6 @@ from typing import Self
 
 from pydantic import BaseModel, Field
 
-from shared.costs.fields import Moment
 from shared.costs.model import Window
 from shared.costs.queries import Answer
 from shared.costs.report_keys import ReportKeys
@@ -16,6 +15,7 @@ from shared.costs.summaries import Summary
 from shared.costs.totals import By, Total
 from shared.jobs.fields import Strict
 from shared.store.objects import Listed
+from shared.times import Moment
 
 MAX_MISSING = 100
 

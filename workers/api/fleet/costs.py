@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime
 
 from shared.costs.model import Window
 from shared.costs.report_keys import ReportKeys
 from shared.costs.totals import By
 from shared.costs.windows import last_hours
 from shared.errors import InvalidError, NotHereError, Problem
+from shared.times import Moment
 from workers.api.bodies import StrictRoute
 from workers.api.core import Core
 from workers.api.dependencies import READS, Administrator, CoreOf, Reader
@@ -40,8 +40,8 @@ async def get_costs(
     core: CoreOf,
     caller: Reader,
     region: Region = None,
-    since: Annotated[AwareDatetime | None, Query(alias="from", description="24 hours before the end, unless said.")] = None,
-    to: Annotated[AwareDatetime | None, Query(description="Now, unless said.")] = None,
+    since: Annotated[Moment | None, Query(alias="from", description="24 hours before the end, unless said.")] = None,
+    to: Annotated[Moment | None, Query(description="Now, unless said.")] = None,
     by: By = By.NAMESPACE,
     label: Label = None,
     limit: Limit = 100,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, Field, WithJsonSchema
 
 from shared.jobs.fields import Strict
+from shared.times import Moment
 from shared.webhooks.deliveries import Attempt, Delivery, DeliveryState
 from shared.webhooks.endpoints import EndpointEvent, EndpointHealth
 from shared.webhooks.model import Webhook, WebhookEvent
@@ -18,13 +18,6 @@ from shared.webhooks.rotation import MAX_OVERLAP, OVERLAP
 
 MAX_REASON = 200
 _SECRET = {"anyOf": [{"type": "string", "minLength": MIN_SECRET, "maxLength": MAX_SECRET}, {"type": "null"}], "writeOnly": True}
-
-
-def _text(value: Any) -> Any:
-    """Pydantic would take a number for seconds since 1970."""
-    if not isinstance(value, str):
-        raise PydanticCustomError("datetime_type", "must be a time in ISO 8601 with its zone")
-    return value
 
 
 class WebhookSummary(BaseModel):
@@ -185,7 +178,7 @@ class DeliveriesAnswer(BaseModel):
 class RedeliverRequest(Strict):
     """Which of the failed deliveries: all of them, or those of events since a time."""
 
-    since: Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_text)] | None = None
+    since: Moment | None = None
 
 
 class RedeliveredAnswer(BaseModel):

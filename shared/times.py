@@ -1,4 +1,4 @@
-"""Fields of bodies and messages about costs."""
+"""Times that somebody gives, in bodies, messages and queries: texts with a zone, and nothing that would have to be guessed at."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, BeforeValidator
 
 
 def _moment(value: Any) -> Any:
-    """The time in a text. Strict models take no texts for times, and others take numbers as well."""
+    """The time in a text. Strict models take no texts for times; others take numbers too, for seconds since 1970."""
     if not isinstance(value, str):
         raise ValueError("must be a time as text, such as 2026-07-26T09:00:00Z")
     try:

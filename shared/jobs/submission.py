@@ -205,7 +205,8 @@ class Submission:
             spot=spot,
             ring_at=first_ring(now),
         )
-        return head.model_copy(update={"wait": transitions.spot_wait(head, Moment(now=now, stamp=head.stamp))})
+        wait = transitions.spot_wait(head, Moment(now=now, stamp=head.stamp))
+        return head if wait is None else head.model_copy(update={"wait": wait})
 
 
 def _idempotency(request: JobRequest, content_hash: str) -> Idempotency | None:

@@ -96,6 +96,8 @@ class StrictRoute(APIRoute):
         return ()
 
     def _query_problems(self, request: Request) -> list[Problem]:
+        if not request.scope["query_string"]:
+            return []
         known = sorted({field.alias for dependant in _with_dependencies(self.dependant) for field in dependant.query_params})
         rule = f"must be a parameter of this operation, which has {', '.join(known) or 'none'}"
         problems = []

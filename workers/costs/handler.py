@@ -38,8 +38,10 @@ def handler(event: Mapping[str, Any], context: Any) -> Answer:
 
 
 async def answer(work: CostWork, event: Mapping[str, Any], *, seconds: float = SECONDS) -> Answer:
-    """The partial batch response: the messages that are to come again. Raises UnavailableError for a schedule's task that isn't done, so that
-    Lambda tries it again."""
+    """The partial batch response: the messages that are to come again.
+
+    Raises UnavailableError for a schedule's task that isn't done, so that Lambda tries it again.
+    """
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     work.enough = lambda: loop.time() >= end

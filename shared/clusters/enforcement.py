@@ -13,6 +13,7 @@ from typing import Any, Final
 from shared.clusters.api import KubernetesApi
 from shared.clusters.errors import NOTHING_DONE, ApiError
 from shared.clusters.kinds import Kind
+from shared.clusters.namespaces import has_namespace
 from shared.errors import FleetError
 
 RESOURCE_QUOTA: Final = Kind(api_version="v1", kind="ResourceQuota", plural="resourcequotas")
@@ -21,7 +22,7 @@ LIMIT_RANGE: Final = Kind(api_version="v1", kind="LimitRange", plural="limitrang
 READ_SECONDS: Final = 5.0
 """How long all namespaces together may take; what isn't there by then is unavailable."""
 _AT_ONCE: Final = 8
-"""Requests; a policy may allow hundreds of namespaces."""
+"""Namespaces; a policy may allow hundreds of them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,26 +39,23 @@ class Enforcement:
 
 
 async def read_enforcement(api: KubernetesApi, namespaces: Sequence[str], *, seconds: float = READ_SECONDS) -> dict[str, Enforcement]:
-    """What is enforced in each namespace. Raises nothing: one that can't be read says why, and hides no other."""
+    """What is enforced in each namespace. Raises nothing: one that can't be read, or isn't there, says so, and hides no other."""
     permits = asyncio.Semaphore(_AT_ONCE)
 
-    async def read(namespace: str, kind: Kind) -> list[dict[str, Any]] | str:
+    async def read(namespace: str) -> Enforcement:
         try:
             async with asyncio.timeout(seconds), permits:
-                return list((await api.request("GET", kind.path(namespace))).get("items") or [])
+                return await _of(api, namespace)
         except (FleetError, TimeoutError) as error:
-            return _reason(error, seconds)
+            return Enforcement(reason=_reason(error, seconds))
 
-    asked = [read(namespace, kind) for namespace in namespaces for kind in (RESOURCE_QUOTA, LIMIT_RANGE)]
-    answers = await asyncio.gather(*asked)
-    return {namespace: _enforcement(*answers[2 * index : 2 * index + 2]) for index, namespace in enumerate(namespaces)}
+    return dict(zip(namespaces, await asyncio.gather(*map(read, namespaces)), strict=True))
 
 
-def _enforcement(quotas: list[dict[str, Any]] | str, ranges: list[dict[str, Any]] | str) -> Enforcement:
-    if isinstance(quotas, str):
-        return Enforcement(reason=quotas)
-    if isinstance(ranges, str):
-        return Enforcement(reason=ranges)
+async def _of(api: KubernetesApi, namespace: str) -> Enforcement:
+    quotas, ranges = [(await api.request("GET", kind.path(namespace))).get("items") or [] for kind in (RESOURCE_QUOTA, LIMIT_RANGE)]
+    if not (quotas or ranges or await has_namespace(api, namespace)):
+        return Enforcement(reason=f"the cluster has no namespace '{namespace}'")
     return Enforcement(
         quotas={_name(one): dict((one.get("spec") or {}).get("hard") or {}) for one in quotas},
         used={_name(one): dict((one.get("status") or {}).get("used") or {}) for one in quotas},

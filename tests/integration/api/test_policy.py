@@ -125,6 +125,20 @@ async def test_a_namespace_that_may_not_be_read_hides_no_other(core, region):
     assert "resource_quotas" not in found["team-b"]
 
 
+async def test_a_namespace_that_the_cluster_does_not_have_is_unavailable(core, region):
+    found = (await asked(under(core, allowed_namespaces=("gco-jobs", "team-b"))))["cluster_enforcement"]
+
+    assert found["team-b"] == {"status": "unavailable", "reason": "the cluster has no namespace 'team-b'"}
+    assert found["gco-jobs"] == {"status": "ok", "resource_quotas": {}, "resource_quota_usage": {}, "limit_ranges": {}}
+
+
+async def test_a_namespace_that_something_is_enforced_in_is_not_asked_for(core, region):
+    await make(region, "gco-jobs", QUOTA)
+    region.fault(path=r"/namespaces/gco-jobs$", status=403)
+
+    assert (await asked(core))["cluster_enforcement"]["gco-jobs"]["status"] == "ok"
+
+
 async def test_a_cluster_that_is_away_says_nothing_of_how_it_is_reached(core, region):
     await region.server.stop()
 

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from tests.e2e.conftest import until
+from tests.e2e.jobs import a_job
 from workers.local.cluster import write_kubeconfig
 from workers.local.ports import free_ports
 
@@ -184,6 +185,20 @@ def test_clusters_that_do_not_answer_are_told_beside_the_page(tmp_path: Path) ->
         page = (tmp_path / "state.log").read_text()
 
     assert "WARNING: the cluster of us-east-1 does not answer, so jobs of us-east-1 wait until it does: " in page
+
+
+def test_every_namespace_that_the_policy_allows_can_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = tmp_path / "policy.json"
+    policy.write_text('{"allowed_namespaces": ["gco-jobs", "team-b"]}')
+    monkeypatch.setenv("GPUFLEET_POLICY_FILE", str(policy))
+    with running(tmp_path / "state", "--regions", "us-east-1") as (_, page):
+        request = {"manifest": a_job(), "target_region": "us-east-1", "namespace": "team-b"}
+        answer = httpx.post(f"{page['API']}/api/v1/queue/jobs", json=request).raise_for_status().json()
+        job = f"{page['API']}/api/v1/queue/jobs/{answer['job']['job_id']}"
+
+        ended = until(lambda: (found := httpx.get(job).json()["job"])["status"] in {"succeeded", "failed"} and found)
+
+        assert ended["status"] == "succeeded"
 
 
 def test_a_taken_port_is_told_at_once(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ class EmbeddedFleet:
         self._temporary: Path | None = None
         self._state: StateDirectory | None = None
         self._layout: plan.Layout | None = None
+        self._namespaces: tuple[str, ...] = ()
         self._key_file: Path | None = None
         self._supervisor: Supervisor | None = None
 
@@ -49,10 +50,13 @@ class EmbeddedFleet:
         await self._stop(failed=kind is not None)
 
     async def _start(self) -> None:
+        from shared.policy.loading import load_policy
+
         options = self.options
         settings = user_settings.check(options.settings, api_host=options.api_host)
         if options.kubeconfig is not None:
             require_contexts(options.kubeconfig, options.regions)
+        self._namespaces = load_policy(settings.policy_file).allowed_namespaces
         self._state = held = StateDirectory(self._place())
         if options.api_port is not None:
             require_free(options.api_port, "the API", options.api_host)
@@ -61,7 +65,7 @@ class EmbeddedFleet:
         spot.write_prices(state / "spot-prices.json", options.regions)
         self._layout = layout = _lay_out(options, state)
         self._supervisor = supervisor = Supervisor(logs=state / "logs", notice=self._notice)
-        await supervisor.start(plan.foundation(options, layout))
+        await supervisor.start(plan.foundation(options, layout, namespaces=self._namespaces))
         await self._bootstrap(with_key="keys" in settings.identity)
         await supervisor.start(plan.workers(options, layout))
 
@@ -141,11 +145,11 @@ class EmbeddedFleet:
 
         return sum(shape.gpus for shape in parse_shapes(self.options.nodes)) * len(self.options.regions)
 
-    async def unreachable(self) -> dict[str, str]:
-        """The regions whose real clusters don't answer now, and why; simulated ones were asked before the workers started."""
+    async def look(self) -> dict[str, reaching.Found]:
+        """How it stands with real clusters, by region; simulated ones were asked before the workers started."""
         if self.options.kubeconfig is None:
             return {}
-        return await reaching.unreachable(self.options.kubeconfig, self.options.regions, namespace=plan.NAMESPACE)
+        return await reaching.look(self.options.kubeconfig, self.options.regions, namespaces=self._namespaces)
 
     @property
     def logs(self) -> Path:

@@ -13,9 +13,6 @@ from workers.local.child import ChildSpec
 from workers.local.options import Options
 from workers.loopback import is_loopback, reachable_at
 
-NAMESPACE = "gco-jobs"
-"""The one namespace that the policy allows unless told otherwise; real clusters have it made by whoever runs them."""
-
 FOUNDATION, WORKERS = 0, 1
 """Stages. Bootstrap runs between the two; the workers do not wait for one another, so they may start side by side."""
 
@@ -51,8 +48,11 @@ class Layout:
         return f"http://{f'[{host}]' if ':' in host else host}:{self.api_port}"
 
 
-def foundation(options: Options, layout: Layout) -> list[ChildSpec]:
-    """The emulator, and the simulated clusters unless real ones are used. What they know is in memory, so both are vital."""
+def foundation(options: Options, layout: Layout, *, namespaces: Sequence[str]) -> list[ChildSpec]:
+    """The emulator, and the simulated clusters unless real ones are used. What they know is in memory, so both are vital.
+
+    The simulated clusters have the namespaces from the start; real ones have theirs made by whoever runs them.
+    """
     emulator = ChildSpec(
         name="aws",
         arguments=_module("ministack"),
@@ -71,7 +71,7 @@ def foundation(options: Options, layout: Layout) -> list[ChildSpec]:
             *_module("workers.local.cluster"),
             *(part for region, port in pairs for part in ("--region", region, "--port", str(port))),
             *("--nodes", options.nodes),
-            *("--namespace", NAMESPACE),
+            *(part for namespace in namespaces for part in ("--namespace", namespace)),
             *("--kubeconfig", str(layout.kubeconfig)),
             "--exporters",
         ],

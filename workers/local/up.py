@@ -16,6 +16,7 @@ from workers.local.fleet import EmbeddedFleet
 from workers.local.kubeconfig import KubeconfigError
 from workers.local.options import Options
 from workers.local.ports import PortTakenError
+from workers.local.reaching import Found
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -77,17 +78,16 @@ async def _finished_before(task: asyncio.Task[Any], stop: asyncio.Event) -> bool
 
 
 async def _shown(fleet: EmbeddedFleet, stop: asyncio.Event, console: Console) -> bool:
-    """Show the page, with a warning for each cluster that doesn't answer; False where the wish to stop came first."""
-    asking = asyncio.create_task(fleet.unreachable())
+    """Show the page, with a warning for each cluster that jobs will wait or fail for; False where the wish to stop came first."""
+    asking = asyncio.create_task(fleet.look())
     if not await _finished_before(asking, stop):
         return False
     _page(fleet, console, asking.result())
     return True
 
 
-def _page(fleet: EmbeddedFleet, console: Console, unreachable: Mapping[str, str]) -> None:
-    for region, why in unreachable.items():
-        told = f"WARNING: the cluster of {region} does not answer, so jobs of {region} wait until it does: {why}"
+def _page(fleet: EmbeddedFleet, console: Console, found: Mapping[str, Found]) -> None:
+    for told in warnings_of(found):
         console.print(told, markup=False, highlight=False, style="bold yellow")
     lines = [
         f"API             {fleet.api_url}",
@@ -107,6 +107,16 @@ def _page(fleet: EmbeddedFleet, console: Console, unreachable: Mapping[str, str]
         "Ctrl-C ends all of it; jobs and queues are in memory and end with it.",
     ]
     console.print("\n".join(lines), markup=False, highlight=False)
+
+
+def warnings_of(found: Mapping[str, Found]) -> Iterator[str]:
+    """What to tell of real clusters before anybody submits a job."""
+    for region, one in found.items():
+        if one.fault is not None:
+            yield f"WARNING: the cluster of {region} does not answer, so jobs of {region} wait until it does: {one.fault}"
+        if one.missing:
+            which = ", ".join(one.missing)
+            yield f"WARNING: the cluster of {region} lacks namespaces that the policy allows, so jobs in them fail there: {which}"
 
 
 async def _stand(fleet: EmbeddedFleet, stop: asyncio.Event, console: Console) -> None:

@@ -54,7 +54,7 @@ def specs_of(options: Options, state: Path) -> list[plan.ChildSpec]:
         scratch=state,
         api_host=options.api_host,
     )
-    return [*plan.foundation(options, layout), *plan.workers(options, layout)]
+    return [*plan.foundation(options, layout, namespaces=("gco-jobs", "team-b")), *plan.workers(options, layout)]
 
 
 def test_the_fleet_has_every_worker_in_each_region(tmp_path: Path) -> None:
@@ -69,6 +69,13 @@ def test_the_fleet_has_every_worker_in_each_region(tmp_path: Path) -> None:
 
 def test_real_clusters_take_the_place_of_simulated_ones(tmp_path: Path) -> None:
     assert "clusters" not in [spec.name for spec in specs_of(Options(kubeconfig=tmp_path / "kubeconfig"), tmp_path)]
+
+
+def test_simulated_clusters_have_each_namespace(tmp_path: Path) -> None:
+    clusters = next(spec for spec in specs_of(Options(), tmp_path) if spec.name == "clusters")
+
+    at = [index for index, argument in enumerate(clusters.arguments) if argument == "--namespace"]
+    assert [clusters.arguments[index + 1] for index in at] == ["gco-jobs", "team-b"]
 
 
 def test_settings_of_the_user_go_over_the_fleets_own(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ class _Exchange:
         request = httpcore.Request(
             "POST",
             httpcore.URL(scheme=target.scheme, host=target.host, port=target.port, target=_path(target)),
-            headers=[("Host", _host(target)), *headers.items(), ("Content-Length", str(len(body))), *_ALWAYS],
+            headers=[("Host", target.authority), *headers.items(), ("Content-Length", str(len(body))), *_ALWAYS],
             content=body,
         )
         try:
@@ -242,11 +242,6 @@ def _why(error: BaseException, exchange: _Exchange) -> tuple[Failure, str]:
 
 def _path(target: Target) -> str:
     return target.path if target.path.startswith("/") else f"/{target.path}"
-
-
-def _host(target: Target) -> str:
-    host = f"[{target.host}]" if ":" in target.host else target.host
-    return host if target.port == (443 if target.scheme == "https" else 80) else f"{host}:{target.port}"
 
 
 def _printable(text: str) -> str:

@@ -2,6 +2,9 @@
 
 A URL is taken apart here, by one grammar, and never again: whoever sends to it uses the host, the port and the addresses that were
 checked, and asks again before each attempt, since a name may have come to mean another address. Redirects must not be followed.
+
+What is kept and shown is `Target.url`, put together of those parts: readers of URLs differ about full-width digits
+and ideographic dots in a host, and none about `https://1.1.1.1/`.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ RESOLVE_SECONDS: Final = 5.0
 """How long a name is looked up."""
 PORTS: Final = (443, 8443)
 """The ports of https endpoints, unless an installation says otherwise."""
+_DEFAULT_PORTS: Final = {"https": 443, "http": 80}
 _LOOKUPS: Final = 32
 """Names looked up at the same time. They have threads of their own: a resolver that hangs must hold up nothing else."""
 
@@ -54,11 +58,21 @@ class UrlRefusedError(FleetError):
 class Target:
     """A URL taken apart: `host` is a name in lower case and ASCII, or an address; `path` is the rest, with its query."""
 
-    url: str
     scheme: str
     host: str
     port: int
     path: str
+
+    @property
+    def url(self) -> str:
+        """The URL in its normal form: only what was checked, a default port left out (RFC 3986, 6.2). Of itself it is the same."""
+        return f"{self.scheme}://{self.authority}{self.path}"
+
+    @property
+    def authority(self) -> str:
+        """The host with its port, as the Host header has them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def address(self) -> Address | None:
@@ -84,8 +98,8 @@ def _system(host: str, port: int) -> list[str]:
 class UrlRules:
     """The rules of one installation.
 
-    `allowed_hosts` are the only ones there may be, where any are named. `local` allows http, every port, and this machine's own loopback
-    interface, as the embedded fleet and tests need it.
+    `allowed_hosts` are the only ones there may be, where any are named. `local` allows this machine's own loopback interface, with http
+    and every port, as the embedded fleet and tests need it; for all others nothing changes.
     """
 
     def __init__(
@@ -98,7 +112,7 @@ class UrlRules:
     ) -> None:
         self._ports = frozenset(ports)
         self._lookups: dict[tuple[str, int], asyncio.Future[Sequence[str]]] = {}
-        self._allowed = frozenset(host.strip().rstrip(".").lower() for host in allowed_hosts)
+        self._allowed = frozenset(map(_allowed_host, allowed_hosts))
         self._local = local
         self._resolve = resolve
         self._threads = ThreadPoolExecutor(max_workers=_LOOKUPS, thread_name_prefix="webhook-dns")
@@ -117,6 +131,8 @@ class UrlRules:
             if not (is_public(address) or (self._local and is_loopback(address))):
                 which = f"{address} is none" if literal is not None else f"{target.host} has {address}"
                 raise UrlRefusedError(f"its host must have public addresses only, and {which}")
+        if not all(map(is_loopback, addresses)):
+            self._require_public_form(target)
         return Endpoint(target=target, addresses=tuple(dict.fromkeys(map(unwrapped, addresses))))
 
     def parse(self, url: str) -> Target:
@@ -139,21 +155,30 @@ class UrlRules:
         split = _AUTHORITY.fullmatch(authority)
         if split is None:
             raise UrlRefusedError("must have a host, and after a colon a port")
-        target = Target(url=url, scheme=scheme, host=_host(split[1]), port=self._port(scheme, split[2]), path=path)
+        target = Target(scheme=scheme, host=_host(split[1]), port=self._port(scheme, split[2]), path=path)
+        if len(target.url) > MAX_URL:  # names become longer in ASCII
+            raise UrlRefusedError(f"must have at most {MAX_URL} characters, its host in ASCII")
         if self._allowed and target.host not in self._allowed:
             raise UrlRefusedError("its host must be one that this installation allows (GPUFLEET_WEBHOOK_ALLOWED_DOMAINS)")
         return target
 
     def _port(self, scheme: str, written: str | None) -> int:
-        if not written:  # none, or a colon with nothing behind it, which means the same (RFC 3986, 3.2.3)
-            return 443 if scheme == "https" else 80
-        port = int(written)
-        if self._local:
-            if not 1 <= port <= 65535:
-                raise UrlRefusedError("its port must be from 1 to 65535")
-        elif port not in self._ports:
-            raise UrlRefusedError(f"its port must be {' or '.join(map(str, sorted(self._ports)))} (GPUFLEET_WEBHOOK_PORTS)")
+        # None, or a colon with nothing behind it, which means the same (RFC 3986, 3.2.3).
+        port = int(written) if written else _DEFAULT_PORTS[scheme]
+        if not self._local:
+            self._require_port(port)
+        elif not 1 <= port <= 65535:
+            raise UrlRefusedError("its port must be from 1 to 65535")
         return port
+
+    def _require_public_form(self, target: Target) -> None:
+        if target.scheme != "https":
+            raise UrlRefusedError("must begin with https://; http is for the loopback interface alone")
+        self._require_port(target.port)
+
+    def _require_port(self, port: int) -> None:
+        if port not in self._ports:
+            raise UrlRefusedError(f"its port must be {' or '.join(map(str, sorted(self._ports)))} (GPUFLEET_WEBHOOK_PORTS)")
 
     async def _addresses(self, target: Target) -> tuple[Address, ...]:
         try:
@@ -182,6 +207,15 @@ class UrlRules:
             del self._lookups[host, port]
         if not lookup.cancelled():
             lookup.exception()  # seen, though nobody may be waiting for it any more
+
+
+def _allowed_host(written: str) -> str:
+    """A host of a setting as targets have it; an IPv6 address may stand there without brackets."""
+    host = written.strip()
+    try:
+        return _host(f"[{host}]" if ":" in host and not host.startswith("[") else host)
+    except UrlRefusedError:
+        return host.lower()  # no target has such a one
 
 
 def _host(written: str) -> str:

@@ -147,6 +147,15 @@ async def test_a_url_that_breaks_a_rule_is_a_400(shared_client, url, rule):
     assert (answer.status_code, answer.json()["detail"]) == (400, f"Invalid webhook URL: {rule}")
 
 
+@pytest.mark.parametrize("url", ["HTTPS://HOOKS.Example.com./x", "https://hooks\u3002example\uff0ecom:443/x"])
+async def test_a_url_is_kept_and_shown_in_its_normal_form(client, core, url):
+    made = await create(client, url=url)
+
+    assert made["url"] == URL
+    assert (await client.get(WEBHOOKS)).json()["webhooks"] == [made]
+    assert (await core.webhooks.get(await core.webhooks.entry(made["id"]))).url == URL
+
+
 async def test_an_allowed_host_is_a_setting(shared_core):
     async with serving(known(shared_core, allowed_hosts=("other.example.com",))) as client:
         answer = await client.post(WEBHOOKS, json=request())

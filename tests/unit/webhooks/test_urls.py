@@ -53,6 +53,37 @@ async def test_a_good_url_is_taken_apart(url, host, port, path):
 
 
 @pytest.mark.parametrize(
+    ("written", "normal"),
+    [
+        ("https://example.com", "https://example.com"),
+        ("https://example.com/A?b=C&d=%7e", "https://example.com/A?b=C&d=%7e"),
+        ("HTTPS://Example.COM./Hook", "https://example.com/Hook"),
+        ("https://example.com:443/", "https://example.com/"),
+        ("https://example.com:/", "https://example.com/"),
+        ("https://example.com:08443/", "https://example.com:8443/"),
+        ("https://BÜCHER.example/x", "https://xn--bcher-kva.example/x"),
+        ("https://XN--BCHER-KVA.example?x", "https://xn--bcher-kva.example?x"),
+        ("https://1.1.1.1./", "https://1.1.1.1/"),
+        ("https://1\u30021\uff0e1\uff611/", "https://1.1.1.1/"),
+        ("https://\uff11.1.1.\u2460/", "https://1.1.1.1/"),
+        ("https://[2606:4700:4700:0:0:0:0:1111]:8443/x", "https://[2606:4700:4700::1111]:8443/x"),
+    ],
+)
+def test_what_was_checked_can_be_written_in_one_way(written, normal):
+    target = rules().parse(written)
+
+    assert target.url == normal
+    assert rules().parse(normal) == target
+
+
+def test_a_name_that_becomes_too_long_in_ascii_is_refused():
+    url = "https://" + "ü" * 50 + ".example/"
+
+    with pytest.raises(UrlRefusedError, match="its host in ASCII"):
+        rules().parse(url + "a" * (2048 - len(url)))
+
+
+@pytest.mark.parametrize(
     ("url", "rule"),
     [
         ("", "must begin with https://"),
@@ -180,9 +211,22 @@ async def test_only_allowed_hosts_where_any_are_named():
 
 
 @pytest.mark.parametrize(
+    ("named", "url"),
+    [
+        ("Bücher.example", "https://xn--bcher-kva.example"),
+        ("xn--bcher-kva.example", "https://bücher.example"),
+        ("2606:4700::0:1111", "https://[2606:4700::1111]"),
+        ("[2606:4700::1111]", "https://[2606:4700::1111]"),
+    ],
+)
+async def test_an_allowed_host_is_the_same_however_it_is_written(named, url):
+    assert (await rules(allowed_hosts=[named]).check(url)).addresses
+
+
+@pytest.mark.parametrize(
     "url", ["http://localhost:80/x", "http://127.0.0.1:5000", "https://[::1]:9", "http://127.8.8.8", "https://example.com"]
 )
-async def test_a_local_fleet_may_speak_http_and_to_itself(url):
+async def test_a_local_fleet_may_speak_to_itself_by_http_and_at_any_port(url):
     address = "127.0.0.1" if "localhost" in url else PUBLIC
 
     assert (await rules(address, local=True).check(url)).addresses
@@ -193,6 +237,20 @@ async def test_a_local_fleet_may_speak_http_and_to_itself(url):
 )
 async def test_a_local_fleet_may_not_speak_to_the_rest_of_its_network(url):
     assert await refusal(url, local=True)
+
+
+@pytest.mark.parametrize(
+    ("url", "rule"),
+    [
+        ("http://1.1.1.1", "http is for the loopback interface alone"),
+        ("http://example.com", "http is for the loopback interface alone"),
+        ("https://1.1.1.1:22", "443 or 8443"),
+        ("https://example.com:22", "443 or 8443"),
+    ],
+)
+async def test_a_local_fleet_keeps_the_rules_for_all_but_itself(url, rule):
+    assert rule in await refusal(url, local=True)
+    assert rule in await refusal(url, PUBLIC, "127.0.0.1", local=True)
 
 
 async def test_a_host_that_is_not_found_may_be_later():
@@ -244,6 +302,7 @@ async def test_a_name_that_hangs_occupies_one_thread():
 async def test_ports_are_a_setting():
     assert (await rules(ports=[443, 9000]).check("https://example.com:9000")).target.port == 9000
     assert "443 or 9000" in await refusal("https://example.com:8443", ports=[443, 9000])
+    assert "its port must be 9000" in await refusal("https://example.com", ports=[9000])
 
 
 def test_ports_are_read_from_the_environment(monkeypatch):

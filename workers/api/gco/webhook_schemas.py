@@ -13,6 +13,7 @@ from shared.webhooks.registration import MAX_SECRET, MIN_SECRET
 from shared.webhooks.urls import MAX_URL
 from workers.api import examples
 
+MAX_EVENTS = 100
 _SECRET = {"anyOf": [{"type": "string", "minLength": MIN_SECRET, "maxLength": MAX_SECRET}, {"type": "null"}], "writeOnly": True}
 
 
@@ -21,8 +22,13 @@ class WebhookRequest(Strict):
 
     model_config = examples.shown(examples.WEBHOOK)
 
-    url: str = Field(description=f"https, at most {MAX_URL} characters, of a host with public addresses only.")
-    events: list[WebhookEvent] = Field(min_length=1, description="What it is told of; the same one twice counts once.")
+    url: str = Field(
+        description=f"https, at most {MAX_URL} characters, of a host with public addresses only. It is kept, shown and used in its normal "
+        "form: scheme and host in lower case, the host in ASCII without a dot at its end, a default port left out."
+    )
+    events: list[WebhookEvent] = Field(
+        min_length=1, max_length=MAX_EVENTS, description="What it is told of; the same one twice counts once."
+    )
     namespace: str | None = Field(default=None, description="Whose jobs it is about; without one, those of all namespaces.")
     secret: Annotated[Any, WithJsonSchema(_SECRET)] = Field(
         default=None,

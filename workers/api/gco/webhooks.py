@@ -88,7 +88,7 @@ async def create_webhook(body: WebhookRequest, core: CoreOf, caller: Submitter) 
         _refuse(core, caller, body.namespace, problems)
     webhook = Webhook(
         id=RandomIds().job(),
-        url=body.url,
+        url=core.webhook_urls.parse(body.url).url,  # as it was checked, however it was written
         events=tuple(event for event in EVENTS if event in body.events),
         namespace=body.namespace,
         created_at=core.clock.now(),

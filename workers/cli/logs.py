@@ -32,8 +32,9 @@ def logs(
 ) -> None:
     """Show the log of a job.
 
-    Followed, it goes on over new executions and restarts of the API, each line once. Where there are several containers, each line stands
-    behind its pod and container. With --json it is one document; followed, each line and last of all the end is a document of its own.
+    Followed, it goes on over new executions and restarts of the API, each line once. Where one execution has several containers, each line
+    stands behind its pod and container from the second one on, to the end; that this begins within the output, and a new execution, is told
+    on standard error. With --json it is one document; followed, each line and last of all the end is a document of its own.
     """
     from workers.cli.client import FleetClient
 
@@ -55,19 +56,53 @@ def logs(
 def _follow(client: FleetClient, job_id: str, choice: Mapping[str, Any], *, as_json: bool) -> None:
     from workers.cli.log_following import follow
 
-    known: set[tuple[Any, Any]] = set()
+    text = _Text()
     for kind, data, _ in follow(client, job_id, **choice):
+        if not as_json:
+            text.tell(kind, data)
+        elif kind != "container":
+            output.write_json_line(data if kind == "message" else {"event": kind, **data})
+
+
+class _Text:
+    """A followed log for people: the lines on standard output, all else on standard error.
+
+    A retry of a job with one container looks like its first execution. Once lines are named they stay so: nobody could tell otherwise.
+    """
+
+    def __init__(self) -> None:
+        self._execution: Any = None
+        self._sources: set[tuple[Any, Any]] = set()
+        """The containers of this execution."""
+        self._written = self._named = False
+
+    def tell(self, kind: str, data: Mapping[str, Any]) -> None:
+        if kind == "end":
+            if data.get("outcome") != "succeeded":
+                output.say(": ".join(str(data[part]) for part in ("outcome", "reason", "message") if data.get(part)))
+            return
+        self._be_in(data.get("execution"))
         source = data.get("pod"), data.get("container")
         if kind == "container":
-            known.add(source)
-        elif as_json:
-            output.write_json_line(data if kind == "message" else {"event": kind, **data})
+            self._sources.add(source)
         elif kind == "message":
-            output.write_log(f"{_name(source)}: {data.get('line')}" if len(known) > 1 else str(data.get("line")))
+            self._name_lines()
+            output.write_log(f"{_name(source)}: {data.get('line')}" if self._named else str(data.get("line")))
+            self._written = True
         elif kind == "notice":
             output.say(f"{_name(source)}: {data.get('message')}" if all(source) else str(data.get("message")))
-        elif kind == "end" and data.get("outcome") != "succeeded":
-            output.say(": ".join(str(data[part]) for part in ("outcome", "reason", "message") if data.get(part)))
+
+    def _be_in(self, execution: Any) -> None:
+        if self._execution not in (None, execution):
+            output.say(f"execution {execution}:")
+            self._sources.clear()
+        self._execution = execution
+
+    def _name_lines(self) -> None:
+        if len(self._sources) > 1 and not self._named:
+            self._named = True
+            if self._written:
+                output.say("from here on each line stands behind its pod and container")
 
 
 def _name(source: tuple[Any, Any]) -> str:

@@ -16,8 +16,8 @@ Run = Callable[..., int]
 PATH = "/fleet/v1/jobs/job-1/logs"
 
 
-def line(text: str, position: str | None = None, container: str = "main") -> str:
-    data = {"execution": 1, "pod": "pod-1", "container": container, "line": text, "timestamp": "2026-01-02T03:04:05.6Z"}
+def line(text: str, position: str | None = None, container: str = "main", execution: int = 1) -> str:
+    data = {"execution": execution, "pod": f"pod-{execution}", "container": container, "line": text, "timestamp": "2026-01-02T03:04:05.6Z"}
     return f"data: {json.dumps(data)}\n" + (f"id: {position}\n" if position else "") + "\n"
 
 
@@ -25,8 +25,8 @@ def other(kind: str, **data: Any) -> str:
     return f"event: {kind}\ndata: {json.dumps(data)}\n\n"
 
 
-def opened(*containers: str) -> str:
-    return "".join(other("container", execution=1, pod="pod-1", container=name) for name in containers)
+def opened(*containers: str, execution: int = 1) -> str:
+    return "".join(other("container", execution=execution, pod=f"pod-{execution}", container=name) for name in containers)
 
 
 END = other("end", execution=1, outcome="succeeded", reason=None, message=None, whole=True)
@@ -61,7 +61,27 @@ def test_with_several_containers_each_line_has_its_name(api: FakeApi, gpufleet: 
 
     assert gpufleet("logs", "job-1", "-f") == 0
 
-    assert capsys.readouterr().out == "pod-1/main: one\npod-1/side: two\n"
+    assert capsys.readouterr() == ("pod-1/main: one\npod-1/side: two\n", "")
+
+
+def test_a_retry_looks_like_the_first_execution(api: FakeApi, gpufleet: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = [opened("main"), line("one", "p1")], [opened("main", execution=2), line("two", "p2", execution=2)]
+    api.on("GET", PATH, stream(*first), stream(*second), stream(opened("main", execution=2), line("three", "p3", execution=2), END))
+
+    assert gpufleet("logs", "job-1", "-f") == 0
+
+    assert capsys.readouterr() == ("one\ntwo\nthree\n", "execution 2:\n")
+
+
+def test_that_names_begin_is_told_once_and_they_stay(api: FakeApi, gpufleet: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    first = [opened("main"), line("one", "p1"), opened("side"), line("two", "p2"), line("three", "p3", "side")]
+    api.on("GET", PATH, stream(*first, opened("main", execution=2), line("four", "p4", execution=2), END))
+
+    assert gpufleet("logs", "job-1", "-f") == 0
+
+    printed = capsys.readouterr()
+    assert printed.out == "one\npod-1/main: two\npod-1/side: three\npod-2/main: four\n"
+    assert printed.err == "from here on each line stands behind its pod and container\nexecution 2:\n"
 
 
 def test_a_stream_that_is_cut_off_is_gone_on_with_behind_its_last_line(

@@ -15,6 +15,7 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from datetime import datetime
 from typing import Final, Protocol
 
 from pydantic import AwareDatetime
@@ -27,8 +28,9 @@ from shared.jobs.model import Record
 PREFIX: Final = "gpf_"
 NAME: Final = "^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$"
 """The grammar of a key's name; an id has the same."""
-CACHE_SECONDS: Final = 60.0
-"""How long a process may go on with what it has read of a key: a revocation takes effect everywhere within this time."""
+CACHE_SECONDS: Final = 45.0
+"""How long a process may go on with what it has read of a key. A revocation takes effect everywhere within a minute: answers that go on
+ask again from time to time only."""
 _CACHED: Final = 4096
 _KEY = re.compile(r"gpf_([0-9a-f]{16})_([0-9a-f]{64})")
 _REFUSED = "the API key is not valid: it is unknown, was revoked or has expired"
@@ -52,6 +54,14 @@ class ApiKey(Record):
         """Who calls with this key."""
         return Caller(name=f"key:{self.name}", rights=self.rights, namespaces=self.namespaces)
 
+    def holds(self, now: datetime) -> bool:
+        """Whether it is taken at a time: until it expires."""
+        return self.expires_at is None or now < self.expires_at
+
+    def administers(self, now: datetime) -> bool:
+        """Whether its owner can then make every other key."""
+        return self.holds(now) and Right.ADMIN in self.rights and self.namespaces is None
+
 
 class ApiKeyReader(Protocol):
     """Finds keys by their ids."""
@@ -73,7 +83,7 @@ def digest_of(secret: str) -> str:
 
 
 class KeySource:
-    """Knows callers by static keys: one consistent read of the table by the key's id, remembered for a minute, whatever it found."""
+    """Knows callers by static keys: one consistent read of the table by the key's id, remembered for a while, whatever it found."""
 
     expects = f"an API key, sent as 'Authorization: Bearer {PREFIX}…'"
 
@@ -99,7 +109,7 @@ class KeySource:
         key_id, secret = found.groups()
         key = await self._key(key_id)
         holds = hmac.compare_digest(digest_of(secret), key.digest if key is not None else "0" * 64)
-        if key is None or not holds or (key.expires_at is not None and key.expires_at <= self._clock.now()):
+        if key is None or not holds or not key.holds(self._clock.now()):
             raise UnknownCallerError(_REFUSED, wrong=True)
         return key.caller
 

@@ -1,4 +1,5 @@
-"""Answers that go on while something is written: counted, ended when their client leaves, and ended when the process is asked to stop.
+"""Answers that go on while something is written: counted, ended when their client leaves, when its caller may not call any more, and when
+the process is asked to stop.
 
 The last is what makes a restart quick: a server that is asked to end lets requests finish first, and these would finish with their jobs.
 """
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -21,11 +22,16 @@ FOLLOWERS: Final = 200
 """Answers of a process that go on at the same time; each has two watches and the streams of its containers."""
 KEEP_ALIVE_SECONDS: Final = 15.0
 LONGEST_SECONDS: Final = 3600.0
-"""After this a stream of events ends, for its client to come again: so a caller whose rights have ended doesn't follow for ever."""
+"""After this a stream of events ends, for its client to come again."""
+CALLER_SECONDS: Final = 10.0
+"""How often it is asked whether the caller is still known: with what a process remembers of a key, a revoked one is refused in a minute."""
 RETRY_MILLISECONDS: Final = 1000
 """How long a browser waits before it takes a stream up again."""
 _LAST_WRITE_SECONDS: Final = 1.0
 EVENTS_TYPE: Final = "text/event-stream"
+
+CallerCheck = Callable[[], Awaitable[bool]]
+"""Whether the caller of a request would still be let in."""
 
 
 class Following:
@@ -49,13 +55,15 @@ class Following:
 class FollowingResponse(StreamingResponse):
     """An answer made of chunks that come over time; as events where `events`, with comments in between that keep it alive.
 
-    Its place is taken when it is made. However it ends, `chunks` is closed then.
+    Its place is taken when it is made. However it ends, `chunks` is closed then. A stream of events that is ended for its caller has no
+    last event, as if the connection had broken: its client comes again, and is refused.
     """
 
     def __init__(self, chunks: AsyncGenerator[bytes, None], following: Following, *, events: bool) -> None:
         following.enter()
         self._following = following
-        self._chunks = _kept_alive(chunks, following.stopping) if events else _until(chunks, following.stopping)
+        self._over = asyncio.Event()
+        self._chunks = _kept_alive(chunks, self._over) if events else _until(chunks, self._over)
         # Proxies that buffer (nginx) are asked not to, and caches not to keep it.
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         super().__init__(self._chunks, media_type=EVENTS_TYPE if events else "text/plain; charset=utf-8", headers=headers)
@@ -64,29 +72,39 @@ class FollowingResponse(StreamingResponse):
         """Answer; a client that takes nothing any more holds the end of the process up for a second at the most."""
         serving = asyncio.ensure_future(super().__call__(scope, receive, send))
         stopping = asyncio.ensure_future(self._following.stopping.wait())
+        refused = asyncio.ensure_future(_refused(scope))
         try:
-            await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([serving, stopping, refused], return_when=asyncio.FIRST_COMPLETED)
+            self._over.set()
             await asyncio.wait([serving], timeout=_LAST_WRITE_SECONDS)
             if serving.done():
                 serving.result()
         finally:
-            stopping.cancel()
-            serving.cancel()
-            await asyncio.gather(serving, stopping, return_exceptions=True)
+            everything = (serving, stopping, refused)
+            for one in everything:
+                one.cancel()
+            await asyncio.gather(*everything, return_exceptions=True)
             await self._chunks.aclose()
             self._following.leave()
 
 
-async def _until(chunks: AsyncGenerator[bytes, None], stopping: asyncio.Event) -> AsyncGenerator[bytes, None]:
-    async with aclosing(_with_pauses(chunks, stopping, seconds=None)) as paused:
+async def _refused(scope: Scope) -> None:
+    """Wait until the caller of a request isn't known any more, or not as he was; while that can't be told, he is."""
+    check: CallerCheck | None = scope.get("state", {}).get("caller_check")
+    while check is None or await check():  # noqa: ASYNC110 - nobody tells when a key ends
+        await asyncio.sleep(CALLER_SECONDS)
+
+
+async def _until(chunks: AsyncGenerator[bytes, None], over: asyncio.Event) -> AsyncGenerator[bytes, None]:
+    async with aclosing(_with_pauses(chunks, over, seconds=None)) as paused:
         async for chunk in paused:
             yield chunk or b""
 
 
-async def _kept_alive(chunks: AsyncGenerator[bytes, None], stopping: asyncio.Event) -> AsyncGenerator[bytes, None]:
+async def _kept_alive(chunks: AsyncGenerator[bytes, None], over: asyncio.Event) -> AsyncGenerator[bytes, None]:
     until = asyncio.get_running_loop().time() + LONGEST_SECONDS
     yield format_sse_event(retry=RETRY_MILLISECONDS)
-    async with aclosing(_with_pauses(chunks, stopping, seconds=KEEP_ALIVE_SECONDS)) as paused:
+    async with aclosing(_with_pauses(chunks, over, seconds=KEEP_ALIVE_SECONDS)) as paused:
         async for chunk in paused:
             yield KEEPALIVE_COMMENT if chunk is None else chunk
             if asyncio.get_running_loop().time() > until:
@@ -94,10 +112,10 @@ async def _kept_alive(chunks: AsyncGenerator[bytes, None], stopping: asyncio.Eve
 
 
 async def _with_pauses(
-    chunks: AsyncGenerator[bytes, None], stopping: asyncio.Event, *, seconds: float | None
+    chunks: AsyncGenerator[bytes, None], over: asyncio.Event, *, seconds: float | None
 ) -> AsyncGenerator[bytes | None, None]:
-    """The chunks, and None after each time of so many seconds without one; ends when the process is asked to stop."""
-    stop = asyncio.ensure_future(stopping.wait())
+    """The chunks, and None after each time of so many seconds without one; ends when it is over."""
+    stop = asyncio.ensure_future(over.wait())
     upcoming: asyncio.Future[bytes | None] | None = None
     try:
         while True:

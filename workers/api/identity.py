@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from http import HTTPStatus
 from typing import Final, Protocol
 
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from shared.errors import FleetError
+from shared.errors import FleetError, UnavailableError
 from shared.identity.callers import LOCAL, Caller
 from shared.identity.sources import Authentication, IdentitySource, Presented, UnknownCallerError
 from workers.api.core import Core
@@ -71,7 +72,8 @@ class Identity:
             state["caller"] = LOCAL
         elif not is_open(scope["path"]):
             try:
-                state["caller"] = await self._known(scope, self._authentication)
+                state["caller"] = caller = await self._known(scope, self._authentication)
+                state["caller_check"] = partial(_still, scope, self._authentication, caller)
             except _RefusedError as refused:
                 await refused.answer(scope, receive, send)
                 return
@@ -94,6 +96,16 @@ class Identity:
         if self._guesses is not None:
             await self._guesses.note(scope, presented, right=True)
         return caller
+
+
+async def _still(scope: Scope, authentication: Authentication, caller: Caller) -> bool:
+    """Whether a request would still come of this caller, with the same rights. It would while that can't be told."""
+    try:
+        return await authentication.caller(_presented(scope)) == caller
+    except UnknownCallerError:
+        return False
+    except UnavailableError:
+        return True
 
 
 class _RefusedError(Exception):

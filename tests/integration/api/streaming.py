@@ -64,6 +64,7 @@ class Reader:
     others: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     last_id: str | None = None
     status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
 
     @property
     def texts(self) -> list[str]:
@@ -75,7 +76,7 @@ class Reader:
 
     async def read(self, url: str, path: str, *, until: int | None = None, **params: Any) -> Reader:
         """Read until the stream ends, or so many lines have been read altogether."""
-        headers = {"Last-Event-ID": self.last_id} if self.last_id else {}
+        headers = self.headers | ({"Last-Event-ID": self.last_id} if self.last_id else {})
         async with (
             httpx.AsyncClient(base_url=url, timeout=30) as client,
             aconnect_sse(client, "GET", path, params={"follow": "true", **params}, headers=headers) as source,

@@ -6,6 +6,7 @@ All are in one partition, so that they can be listed without a scan. They are fe
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Any, Final
 
 from shared.errors import ConflictError, NotFoundError
@@ -60,6 +61,30 @@ class ApiKeys:
 
     async def remove(self, key: ApiKey) -> None:
         """Forget a key and its name. Nothing happens where it is gone; a name that another key has got since is left to it."""
+        await self._remove(key, [])
+
+    async def remove_but_the_last(self, key: ApiKey, *, now: datetime) -> None:
+        """The same, unless it is the last one that administers. Raises ConflictError.
+
+        Another one stands when this one goes, in the same transaction: of two who remove each other's last, one is refused.
+        """
+        while key.administers(now):
+            others = [other for other in await self.all() if other.administers(now) and other.id != key.id]
+            if not others:
+                raise ConflictError(
+                    f"Key '{key.name}' is the last with the right 'admin' in all namespaces: without it nobody could make keys any more; "
+                    "make another first"
+                )
+            lasting = max(others, key=lambda other: (other.expires_at is None, other.expires_at or now))
+            try:
+                await self._remove(key, [self._stands(lasting)])
+            except ConditionFailedError:
+                continue  # that one is gone by now
+            return
+        await self._remove(key, [])
+
+    async def _remove(self, key: ApiKey, conditions: list[items.Item]) -> None:
+        """Raises ConditionFailedError where a condition does not hold."""
         gone = {"Delete": {"TableName": self._table.name, "Key": items.to_wire(_by_id(key.id))}}
         free = {
             "Delete": {
@@ -71,9 +96,15 @@ class ApiKeys:
             }
         }
         try:
-            await self._table.transact(lambda _: [gone, free])
-        except ConditionFailedError:
-            await self._table.delete(_by_id(key.id))
+            await self._table.transact(lambda _: [*conditions, gone, free])
+        except ConditionFailedError as failed:
+            if any(failed.failed[: len(conditions)]):
+                raise
+            await self._table.transact(lambda _: [*conditions, gone])
+
+    def _stands(self, key: ApiKey) -> items.Item:
+        check = {"TableName": self._table.name, "Key": items.to_wire(_by_id(key.id)), "ConditionExpression": "attribute_exists(pk)"}
+        return {"ConditionCheck": check}
 
     def _new(self, item: items.Item) -> dict[str, Any]:
         return {"Put": {"TableName": self._table.name, "Item": items.to_wire(item), "ConditionExpression": "attribute_not_exists(pk)"}}

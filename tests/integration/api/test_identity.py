@@ -265,6 +265,43 @@ async def test_an_unknown_key_is_not_found_whatever_it_is_called(client, key, na
     assert (await client.delete(f"{KEYS}/{name}", headers=await key("admin"))).status_code == 404
 
 
+async def test_the_last_administrator_cannot_be_revoked_where_keys_are_all_there_is(fleet_resources):
+    fleet = await build(fleet_resources.settings.model_copy(update={"identity": ("keys",)}), fleet_resources.aws)
+    kept, text = api_key("root", rights=EVERYTHING)
+    await fleet.api_keys.put(kept)
+    root = {"Authorization": f"Bearer {text}"}
+    async with serving(fleet) as client:
+        await make(client, root, "reader")
+        refused = await client.delete(f"{KEYS}/root", headers=root)
+        assert (refused.status_code, "'root' is the last with the right 'admin'" in refused.json()["detail"]) == (409, True)
+
+        assert (await make(client, root, "next", rights=["admin"])).status_code == 201
+        assert (await client.delete(f"{KEYS}/root", headers=root)).status_code == 200
+
+    async with serving(replace(fleet, settings=fleet.settings.model_copy(update={"identity": ()}))) as local:
+        assert (await local.delete(f"{KEYS}/next")).status_code == 200
+
+
+async def test_what_is_counted_of_all_is_not_for_a_caller_of_some_namespaces(client, key):
+    everywhere, here = await key("read", "submit"), await key("read", namespaces=("other", "forgotten"))
+    await submit(client, everywhere)
+
+    refused = await client.get("/api/v1/queue/stats", headers=here)
+    assert (refused.status_code, "concerns all namespaces" in refused.json()["detail"]) == (403, True)
+    assert (await client.get("/api/v1/queue/stats", headers=everywhere)).status_code == 200
+    health = await client.get("/fleet/v1/health", headers=here)
+    assert (health.status_code, "concerns all namespaces" in health.json()["detail"]) == (403, True)
+    assert (await client.get("/fleet/v1/health", headers=everywhere)).status_code == 200
+
+    await client.post("/api/v1/templates", json={"name": "counted", "manifest": manifest()}, headers=everywhere)
+    status = (await client.get("/api/v1/status", headers=here)).json()
+    whole = (await client.get("/api/v1/status", headers=everywhere)).json()
+    assert (status["allowed_namespaces"], status["environment"]["allowed_namespaces"]) == (["other"], "other")
+    assert (status["templates_count"], status["webhooks_count"], status["counts_known"]) == (0, 0, False)
+    assert (whole["allowed_namespaces"], whole["environment"]["allowed_namespaces"]) == (["gco-jobs", "other"], "gco-jobs,other")
+    assert (whole["templates_count"] >= 1, whole["counts_known"]) == (True, True)
+
+
 async def test_without_an_identity_source_everybody_is_the_local_administrator(core):
     settings = core.settings.model_copy(update={"identity": ()})
     async with serving(replace(core, settings=settings)) as client:

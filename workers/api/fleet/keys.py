@@ -49,13 +49,19 @@ async def list_keys(core: CoreOf, caller: Administrator) -> KeysAnswer:
     return KeysAnswer(keys=[_told(key) for key in await core.api_keys.all() if _within(caller, key)])
 
 
-@router.delete("/{name}", responses=answers(401, 403, 404, 422, 429, 503))
+@router.delete("/{name}", responses=answers(401, 403, 404, 409, 422, 429, 503))
 async def revoke_key(name: Annotated[str, Path(description="The key's name or id.")], core: CoreOf, caller: Administrator) -> KeyAnswer:
-    """Revoke a key, by its id or its name. Processes that know it go on taking it for a minute at most."""
+    """Revoke a key, by its id or its name. Processes that know it go on taking it for a minute at most, also for logs that are followed.
+
+    Where callers are known by keys alone, the last one that may make every other key can't be revoked.
+    """
     found = await core.api_keys.find(name)
     if not _within(caller, found):
         raise NotFoundError("Key", name)
-    await core.api_keys.remove(found)
+    if set(core.settings.identity) == {"keys"}:
+        await core.api_keys.remove_but_the_last(found, now=core.clock.now())
+    else:
+        await core.api_keys.remove(found)
     log.info("key revoked", key=found.id, name=found.name, by=caller.name)
     return _told(found)
 

@@ -12,7 +12,7 @@ from shared.errors import FleetError
 from shared.store.totals import TEMPLATES, WEBHOOKS
 from workers.about import SERVICE, cluster_id, release
 from workers.api.core import Core
-from workers.api.dependencies import READS, CoreOf
+from workers.api.dependencies import READS, CoreOf, Reader
 from workers.api.errors import answers
 from workers.api.gco.endpoints import ENDPOINTS
 from workers.api.gco.info_schemas import (
@@ -77,11 +77,15 @@ async def health_check(core: CoreOf, response: Response) -> HealthAnswer:
     )
 
 
-@router.get("/api/v1/status", tags=["Health"], dependencies=[READS], responses=answers(401, 403, 429, 503))
-async def get_service_status(core: CoreOf) -> ServiceStatus:
-    """The service and the limits that it enforces. It is told whatever happens; counts that can't be read now are 0, and it says so."""
+@router.get("/api/v1/status", tags=["Health"], responses=answers(401, 403, 429, 503))
+async def get_service_status(core: CoreOf, caller: Reader) -> ServiceStatus:
+    """The service, the limits that it enforces, and the caller's namespaces. It is told whatever happens.
+
+    Counts that can't be read now are 0, and it says so; they are too for a caller who is bound to namespaces, since they are of all.
+    """
     policy = core.policy
-    counts = await _counts(core)
+    namespaces = caller.within(policy.allowed_namespaces)
+    counts = await _counts(core) if caller.namespaces is None else None
     return ServiceStatus(
         service=SERVICE,
         version=release(),
@@ -93,7 +97,7 @@ async def get_service_status(core: CoreOf) -> ServiceStatus:
             max_cpu_per_manifest=str(policy.max_cpu),
             max_memory_per_manifest=str(policy.max_memory),
             max_gpu_per_manifest=str(policy.max_gpus),
-            allowed_namespaces=",".join(policy.allowed_namespaces),
+            allowed_namespaces=",".join(namespaces),
             validation_enabled="true",
         ),
         templates_count=counts[TEMPLATES] if counts else 0,
@@ -107,7 +111,7 @@ async def get_service_status(core: CoreOf) -> ServiceStatus:
             max_memory_bytes=int(policy.max_memory),
             max_gpu_count=policy.max_gpus,
         ),
-        allowed_namespaces=list(policy.allowed_namespaces),
+        allowed_namespaces=list(namespaces),
         validation_enabled=True,
     )
 

@@ -1,13 +1,14 @@
 """What a browser of this machine may be made to do by pages of others, where everybody who reaches the API is its administrator.
 
 A page can have its own name resolve to 127.0.0.1 and then reads and writes as if the API were its own server (DNS rebinding); what it can't
-choose is the Host header, which has that name. And it can send some requests without being allowed to read the answers; browsers mark those
-(Fetch Metadata, `Sec-Fetch-Site: cross-site`). Programs send neither. With an identity source there is nothing to protect: no browser adds
-a key by itself.
+choose is the Host header, which has that name. And it can send some requests without being allowed to read the answers; browsers mark
+those: by `Origin`, which is the page's, and by Fetch Metadata (`Sec-Fetch-Site`; another port of this machine is `same-site`). Programs
+send neither. With an identity source there is nothing to protect: no browser adds a key by itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
 
@@ -16,7 +17,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from workers.api.requests import refusal
 from workers.loopback import is_local_name
 
-_READING: Final = frozenset({"GET", "HEAD"})
+_FOREIGN: Final = frozenset({b"cross-site", b"same-site"})
+_PAGE: Final = b"document"
+_ELSEWHERE: Final = "a page of another origin sent this; without an identity source only this machine's own programs may"
 
 
 class LocalOnly:
@@ -39,9 +42,17 @@ def _refused(scope: Scope) -> tuple[HTTPStatus, str] | None:
     if not is_local_name(_name(host)):
         rule = "without an identity source this API answers as 127.0.0.1, [::1] or localhost only; GPUFLEET_IDENTITY=keys is one"
         return HTTPStatus.MISDIRECTED_REQUEST, f"not for the host '{host}': {rule}"
-    if headers.get(b"sec-fetch-site") == b"cross-site" and scope["method"] not in _READING:
-        return HTTPStatus.FORBIDDEN, "a page of another site sent this; without an identity source only this machine's own programs may"
+    origin = headers.get(b"origin")
+    if origin is not None and origin.decode("latin-1").lower() != f"{scope['scheme']}://{host}".lower():
+        return HTTPStatus.FORBIDDEN, _ELSEWHERE
+    if headers.get(b"sec-fetch-site") in _FOREIGN and not _follows_a_link(scope["method"], headers):
+        return HTTPStatus.FORBIDDEN, _ELSEWHERE
     return None
+
+
+def _follows_a_link(method: str, headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a browser goes to a page of this API: what comes stands for itself, and the page with the link doesn't get to read it."""
+    return method == "GET" and headers.get(b"sec-fetch-mode") == b"navigate" and headers.get(b"sec-fetch-dest", _PAGE) == _PAGE
 
 
 def _name(host: str) -> str:

@@ -149,7 +149,7 @@ async def fleet(place: Stage, *, endpoint: str | None = None, **settings: object
         async with direct as aws:
             await bootstrap(aws, made)
             with environment(aws_environment(endpoint or place.endpoint)):
-                tapped = connect(REGION, "dynamodb", "sqs", "s3")
+                tapped = connect(REGION, "dynamodb", "dynamodbstreams", "sqs", "s3", "secretsmanager")
                 async with tapped as clients:
                     yield Fleet(settings=made, aws=aws, clients=clients, core=await assemble(made, clients))
             await aws.dynamodb.delete_table(TableName=name)

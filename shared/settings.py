@@ -43,7 +43,8 @@ class Settings(BaseSettings):
     """How many jobs one dispatcher applies at the same time."""
 
     sweep_seconds: float = Field(default=60.0, gt=0)
-    """How often the sweeper looks at a region in which nothing is due; it looks earlier when a mark says so."""
+    """How often the sweeper looks at a region in which nothing is due, and the webhook worker at deliveries; earlier when a mark says
+    so."""
 
     shutdown_seconds: float = Field(default=20.0, gt=0)
     """How long a worker that is asked to end finishes what it has begun."""
@@ -72,6 +73,9 @@ class Settings(BaseSettings):
 
     webhook_lease_seconds: float = Field(default=60.0, gt=0)
     """How long a worker may take with one delivery before another sends it too; an attempt takes 20 s at most."""
+
+    webhook_stream_lease_seconds: float = Field(default=60.0, gt=0)
+    """After so long another webhook worker reads on where one has died; a shorter time is more writes, up to three of them within it."""
 
     webhook_local: bool = False
     """Webhooks may use http, any port and this machine's loopback interface: for the embedded fleet and for tests."""
@@ -168,6 +172,11 @@ class Settings(BaseSettings):
     def webhook_lease(self) -> timedelta:
         """How long a delivery stays with the worker that has taken it on."""
         return timedelta(seconds=self.webhook_lease_seconds)
+
+    @property
+    def webhook_stream_lease(self) -> timedelta:
+        """How long a shard of the table's stream stays with the webhook worker that reads it."""
+        return timedelta(seconds=self.webhook_stream_lease_seconds)
 
     @property
     def submissions_queue(self) -> str:

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import structlog
 
@@ -43,6 +44,19 @@ async def _serve(main: Main) -> None:
     log.info("started", pid=os.getpid())
     await main(stop)
     log.info("stopped", pid=os.getpid())
+
+
+async def first_of(*events: asyncio.Event, seconds: float) -> bool:
+    """Wait until one of the events is set, so many seconds at most; whether one is."""
+    waits = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+    return any(event.is_set() for event in events)
 
 
 async def until_stopped(stop: asyncio.Event, *tasks: asyncio.Task[None]) -> None:

@@ -15,6 +15,7 @@ from shared.jobs.model import Event, Execution, Head, current_execution
 from shared.store import cursors, items, keys
 from shared.store.table import ConditionFailedError, Table
 from shared.webhooks.deliveries import LIFETIME, Delivery, DeliveryState
+from shared.webhooks.due import DueMarks
 
 RETENTION: Final = timedelta(days=30)
 """How long a delivery can be read and sent again, since it was made or sent again; then the table's TTL removes it. Longer than any message
@@ -74,6 +75,7 @@ class Deliveries:
     def __init__(self, table: Table, layout: keys.Layout) -> None:
         self._table = table
         self._layout = layout
+        self.marks = DueMarks()
 
     async def story(self, job_id: str) -> Story | None:
         """What there is to tell of a job: one query, a page for each megabyte. None for an unknown job."""
@@ -118,7 +120,7 @@ class Deliveries:
         It is the given one where `stamp` says so: a put whose answer was lost knows itself again.
         """
         try:
-            await self._table.put(self._item(delivery), condition={"ConditionExpression": "attribute_not_exists(pk)"})
+            await self._put(delivery, {"ConditionExpression": "attribute_not_exists(pk)"})
         except ConditionFailedError as refused:
             standing = _standing(refused)
             if standing is None:
@@ -130,7 +132,7 @@ class Deliveries:
         """Write a change, on condition that the delivery is as it was read. Raises DeliveryChangedError. Idempotent by the new stamp."""
         condition = {"ConditionExpression": "stamp = :read", "ExpressionAttributeValues": items.to_wire({":read": before.stamp})}
         try:
-            await self._table.put(self._item(after), condition=condition)
+            await self._put(after, condition)
         except ConditionFailedError as refused:
             current = _standing(refused)
             if current is not None and current.stamp == after.stamp:
@@ -186,6 +188,12 @@ class Deliveries:
         """Many deliveries in any order; unknown ones are left out."""
         found = await self._table.batch_get([keys.delivery(*key) for key in wanted]) if wanted else []
         return [items.from_item(Delivery, item) for item in found]
+
+    async def _put(self, delivery: Delivery, condition: dict[str, Any]) -> None:
+        try:
+            await self._table.put(self._item(delivery), condition=condition)
+        finally:
+            self.marks.note(delivery.next_at)  # a write whose answer was lost may have been made
 
     def _item(self, delivery: Delivery) -> items.Item:
         """The whole item; its index attributes follow from the record alone."""

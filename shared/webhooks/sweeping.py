@@ -30,6 +30,8 @@ AT_ONCE: Final = 200
 """Deliveries that a sweep takes on."""
 BACKLOG: Final = timedelta(seconds=1)
 """How soon it is looked again where more was due than there was room for."""
+AGAIN: Final = timedelta(seconds=5)
+"""How soon it is looked again at what was due and could not be seen to, or was under way in this process beyond its lease."""
 SPARED: Final = 20
 """Deliveries to an endpoint that is being spared, which a sweep puts off at most; to move all of them would be a write for each."""
 
@@ -62,8 +64,8 @@ class DeliverySweeper:
         by_job: defaultdict[str, list[Mark]] = defaultdict(list)
         for mark in self._let_through(chosen):
             by_job[mark.key.job_id].append(mark)
-        await asyncio.gather(*(self._see_to_job(job_id, marks, webhooks) for job_id, marks in by_job.items()))
-        return following
+        seen_to = await asyncio.gather(*(self._see_to_job(job_id, marks, webhooks) for job_id, marks in by_job.items()))
+        return following if all(seen_to) else _earlier(following, self._clock.now() + AGAIN)
 
     async def _due(self) -> tuple[list[Mark], datetime | None]:
         """Marks whose time has come and whose lane has room, in random order so that two sweepers seldom meet; and when to look again."""
@@ -74,15 +76,16 @@ class DeliverySweeper:
         async for mark in self._marks():
             webhook_id = mark.key.webhook_id
             if mark.at > now:
-                following = following or mark.at
+                following = _earlier(following, mark.at)
                 break
             if lanes.holds(mark.key):
+                following = _earlier(following, now + AGAIN)
                 continue
             if len(chosen) < AT_ONCE and taken[webhook_id] < lanes.room(webhook_id):
                 taken[webhook_id] += 1
                 chosen.append(mark)
             else:
-                following = now + BACKLOG
+                following = _earlier(following, now + BACKLOG)
         self._chance.shuffle(chosen)
         return chosen, following
 
@@ -107,7 +110,8 @@ class DeliverySweeper:
                 let.append(mark)
         return let
 
-    async def _see_to_job(self, job_id: str, marks: Sequence[Mark], webhooks: dict[str, Webhook]) -> None:
+    async def _see_to_job(self, job_id: str, marks: Sequence[Mark], webhooks: dict[str, Webhook]) -> bool:
+        """Whether the table could be read and written."""
         try:
             story = await self._deliveries.story(job_id)
             for mark in marks:
@@ -116,6 +120,8 @@ class DeliverySweeper:
                     await self._see_to(delivery, webhooks.get(delivery.webhook_id), story)
         except UnavailableError as error:
             log.warning("due deliveries not seen to", job=job_id, error=str(error))
+            return False
+        return True
 
     async def _see_to(self, delivery: Delivery, webhook: Webhook | None, story: Story) -> None:
         """What stands in the table decides, not the mark: an index is a little behind."""
@@ -142,3 +148,7 @@ class DeliverySweeper:
             await self._deliveries.write(delivery, changes.held(delivery, until, self._courier.moment()))
         except DeliveryChangedError:
             return
+
+
+def _earlier(one: datetime | None, other: datetime) -> datetime:
+    return other if one is None else min(one, other)

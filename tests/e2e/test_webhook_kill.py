@@ -40,6 +40,7 @@ class Process:
             "REGIONS": "us-east-1",
             "WEBHOOK_LOCAL": "true",
             "WEBHOOK_LEASE_SECONDS": str(LEASE_SECONDS),
+            "WEBHOOK_STREAM_LEASE_SECONDS": str(LEASE_SECONDS),
         }
         with self.log.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(

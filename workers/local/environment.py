@@ -56,6 +56,7 @@ def worker(endpoint: str, *, regions: Sequence[str], kubeconfig: Path, more: Map
         "GPUFLEET_KUBECONFIG": str(kubeconfig),
         "GPUFLEET_SWEEP_SECONDS": "2",
         "GPUFLEET_LEASE_SECONDS": "10",
+        "GPUFLEET_WEBHOOK_STREAM_LEASE_SECONDS": "6",
         "GPUFLEET_SHUTDOWN_SECONDS": "4",
         "GPUFLEET_METRICS_SECONDS": "10",
         # The emulator keeps every sample in memory; what is left out here, `/metrics` has.

@@ -32,7 +32,8 @@ from workers.about import cluster_id
 from workers.process import owner
 from workers.webhooks.events import EventHandler
 from workers.webhooks.relay import Relay
-from workers.webhooks.stream_loop import LEASE, StreamLoop
+from workers.webhooks.stream_loop import StreamLoop
+from workers.webhooks.sweep_loop import DeliverySweepLoop
 
 SERVICES = ("dynamodb", "sqs", "secretsmanager")
 """What all of it needs; a process that reads the stream itself needs `dynamodbstreams` too."""
@@ -98,5 +99,11 @@ async def build(
 def stream_loop(parts: Parts, aws: Aws) -> StreamLoop:
     """The loop that reads the table's stream."""
     stream = TableStream(aws.dynamodbstreams, aws.dynamodb, parts.settings.table)
-    lease = min(LEASE, parts.settings.webhook_lease)
+    lease = parts.settings.webhook_stream_lease
     return StreamLoop(stream=stream, table=parts.table, relay=parts.relay, owner=owner("webhooks"), clock=SystemClock(), lease=lease)
+
+
+def sweep_loop(parts: Parts) -> DeliverySweepLoop:
+    """The loop that takes on what is due."""
+    idle = parts.settings.sweep_seconds
+    return DeliverySweepLoop(sweeper=parts.sweeper, marks=parts.deliveries.marks, clock=SystemClock(), idle_seconds=idle)

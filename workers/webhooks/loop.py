@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from shared.clock import SystemClock
 from workers.batches import BatchLoop
 from workers.loops import AllPasses
 from workers.process import until_stopped
-from workers.webhooks.build import Parts
+from workers.webhooks.build import Parts, sweep_loop
 from workers.webhooks.events import Outcome
 from workers.webhooks.stream_loop import StreamLoop
-from workers.webhooks.sweep_loop import DeliverySweepLoop
 
 Run = Callable[[asyncio.Event], Awaitable[None]]
 
@@ -24,7 +22,7 @@ class WebhookLoop:
         self._parts = parts
         grace = parts.settings.shutdown_seconds
         events = BatchLoop(queue=parts.queue, handler=parts.handler, left=Outcome.LEFT, grace_seconds=grace / 2)
-        sweep = DeliverySweepLoop(sweeper=parts.sweeper, clock=SystemClock())
+        sweep = sweep_loop(parts)
         self.passes = AllPasses([events.passes, sweep.passes])
         self._loops: list[Run] = [events.run, sweep.run, *([stream.run] if stream is not None else [])]
 

@@ -199,7 +199,8 @@ async def until(ask: Callable[[], Any], *, seconds: float = 20.0) -> Any:
 @asynccontextmanager
 async def running_fleet(resources: FleetResources, **overrides: Any) -> AsyncIterator[WebhookFleet]:
     """A fleet without workers yet; those that a test starts end with it."""
-    settings = resources.settings.model_copy(update={"webhook_local": True, "shutdown_seconds": 2.0, "regions": ("us-east-1",)} | overrides)
+    usual = {"webhook_local": True, "shutdown_seconds": 2.0, "sweep_seconds": 0.2, "regions": ("us-east-1",)}
+    settings = resources.settings.model_copy(update=usual | overrides)
     async with AsyncExitStack() as stack:
         aws = await stack.enter_async_context(connect("us-east-1", *SERVICES, "dynamodbstreams", "s3"))
         fleet = WebhookFleet(resources=resources, aws=aws, core=await assemble(settings, aws), stack=stack)

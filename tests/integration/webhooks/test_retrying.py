@@ -9,13 +9,13 @@ from datetime import timedelta
 import pytest
 
 from shared.clock import SystemClock
-from shared.errors import ConflictError
-from shared.store.deliveries import DeliveryChangedError, DeliveryKey
+from shared.errors import ConflictError, UnavailableError
+from shared.store.deliveries import Deliveries, DeliveryChangedError, DeliveryKey
 from shared.webhooks import deliveries as changes
 from shared.webhooks.deliveries import DeliveryState
 from shared.webhooks.lanes import Lanes
 from shared.webhooks.ports import Answer, Failure
-from tests.integration.webhooks.fleet import events_of, ids, told, until
+from tests.integration.webhooks.fleet import events_of, ids, running_fleet, told, until
 from tests.unit.webhooks.receivers import answering
 
 
@@ -26,7 +26,6 @@ def short_waits(monkeypatch):
     monkeypatch.setattr(changes, "LAST_RETRY", timedelta(seconds=0.1))
     monkeypatch.setattr(changes, "SHORTEST_RETRY", timedelta(seconds=0.05))
     monkeypatch.setattr("shared.webhooks.sweeping.BACKLOG", timedelta(seconds=0.1))
-    monkeypatch.setattr("workers.webhooks.sweep_loop.IDLE_SECONDS", 0.2)
     monkeypatch.setattr("workers.webhooks.sweep_loop.MIN_SECONDS", 0.02)
 
 
@@ -291,3 +290,58 @@ async def test_a_worker_that_is_asked_to_end_finishes_what_it_sends_and_gives_ba
     await fleet.worker()
     await fleet.until_settled(webhook, 6)
     assert ids(receiver) == {f"{head.id}#5": 1 for head in heads}
+
+
+@pytest.fixture
+async def seldom(fleet_resources):
+    """A fleet whose workers look at the index once an hour, unless a mark asks for more."""
+    async with running_fleet(fleet_resources, sweep_seconds=3600.0) as running:
+        yield running
+
+
+async def test_the_worker_wakes_for_the_marks_that_it_has_written_itself(seldom, short_waits):
+    receiver = await seldom.receiver(failing(2))
+    webhook = await seldom.subscribe(receiver, events=("job.completed",))
+    await seldom.worker(health=NeverSpared())
+
+    head = await seldom.ran()
+    await seldom.until_settled(webhook, 1)
+    assert ids(receiver) == {f"{head.id}#5": 3}
+
+
+async def test_the_worker_wakes_for_the_marks_that_it_has_seen(seldom, short_waits):
+    receiver = await seldom.receiver(failing(1))
+    webhook = await seldom.subscribe(receiver, events=("job.completed",))
+    parts = await seldom.parts(health=NeverSpared())
+    head = await seldom.ran()
+    await parts.handler._fanout.tell(head.id, {5})
+    await parts.courier.lanes.idle()
+    failed = await seldom.delivery(webhook, head, 5)
+    later = seldom.moment().now + timedelta(seconds=1)
+    await seldom.deliveries.write(failed, failed.model_copy(update={"next_at": later, "stamp": "later"}))
+
+    await seldom.worker(health=NeverSpared())
+    await seldom.until_settled(webhook, 1)
+    assert ids(receiver) == {f"{head.id}#5": 2}
+
+
+async def test_what_is_due_and_can_not_be_seen_to_is_looked_at_again(seldom, short_waits, monkeypatch):
+    monkeypatch.setattr("shared.webhooks.sweeping.AGAIN", timedelta(seconds=0.1))
+    receiver = await seldom.receiver(failing(1))
+    webhook = await seldom.subscribe(receiver, events=("job.completed",))
+    parts = await seldom.parts(health=NeverSpared())
+    head = await seldom.ran()
+    await parts.handler._fanout.tell(head.id, {5})
+    await parts.courier.lanes.idle()
+    failures = [UnavailableError("no")] * 2
+    read = Deliveries.story
+
+    async def sometimes(self, job_id):
+        if failures:
+            raise failures.pop()
+        return await read(self, job_id)
+
+    monkeypatch.setattr(Deliveries, "story", sometimes)
+    await seldom.worker(health=NeverSpared(), stream=False)
+    await seldom.until_settled(webhook, 1)
+    assert (ids(receiver), failures) == ({f"{head.id}#5": 2}, [])

@@ -36,7 +36,6 @@ def short_waits(monkeypatch):
     monkeypatch.setattr(health_changes, "FIRST_PAUSE", timedelta(seconds=0.2))
     monkeypatch.setattr(health_changes, "LAST_PAUSE", timedelta(seconds=0.3))
     monkeypatch.setattr("shared.webhooks.sweeping.BACKLOG", timedelta(seconds=0.1))
-    monkeypatch.setattr("workers.webhooks.sweep_loop.IDLE_SECONDS", 0.2)
     monkeypatch.setattr("workers.webhooks.sweep_loop.MIN_SECONDS", 0.02)
 
 

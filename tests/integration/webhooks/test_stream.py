@@ -68,10 +68,11 @@ def loops(fleet, client):
         def __init__(self):
             self.tasks = []
 
-        def start(self, owner, *, lease=timedelta(seconds=0.6)):
+        def start(self, owner, *, lease=timedelta(seconds=0.6), clock=None, **options):
             relay, stop = Passed(), asyncio.Event()
             stream = TableStream(client, fleet.aws.dynamodb, fleet.core.settings.table)
-            loop = StreamLoop(stream=stream, table=fleet.table, relay=relay, owner=owner, clock=SystemClock(), lease=lease)
+            clock = clock or SystemClock()
+            loop = StreamLoop(stream=stream, table=fleet.table, relay=relay, owner=owner, clock=clock, lease=lease, **options)
             task = asyncio.create_task(loop.run(stop))
             self.tasks.append(task)
             return relay, stop, task
@@ -222,3 +223,58 @@ async def test_reading_costs_no_write_of_the_table_but_a_checkpoint_now_and_then
     await until(lambda: relay.told)
 
     assert [call for call in calls if call not in ("put_item", "transact_write_items")] == ["query", "update_item"]
+
+
+class Hands:
+    """A clock that is set by hand."""
+
+    def __init__(self):
+        self.ahead = timedelta()
+
+    def now(self):
+        return SystemClock().now() + self.ahead
+
+
+async def test_a_checkpoint_is_written_in_a_third_of_the_lease_after_events_and_in_two_thirds_without(fleet, loops, client):
+    calls, clock = [], Hands()
+    fleet.table._meter = lambda operation, units: calls.append(operation)
+
+    def written():
+        return calls.count("put_item")
+
+    async def some_reads():
+        wanted = len(client.calls) + 5
+        await until(lambda: len(client.calls) >= wanted)
+
+    relay, _, _ = loops.start("one", lease=timedelta(hours=3), clock=clock, idle_seconds=0.01)
+    await some_reads()
+    clock.ahead += timedelta(minutes=110)
+    await some_reads()
+    assert written() == 0
+    clock.ahead += timedelta(minutes=15)
+    await until(lambda: written() == 1)
+
+    await some_reads()  # his own checkpoint comes by, and is no event
+    clock.ahead += timedelta(minutes=65)
+    await some_reads()
+    assert written() == 1
+    head = await fleet.job()
+    await until(lambda: relay.told == [(head.id, 1)])
+    await until(lambda: written() == 2)
+
+    await some_reads()
+    clock.ahead += timedelta(minutes=55)
+    await some_reads()
+    assert written() == 2
+
+
+async def test_one_who_waits_takes_the_shard_of_one_who_died_when_his_lease_ends(fleet, loops, client):
+    """However seldom new shards are looked for."""
+    first, _, task = loops.start("one", lease=timedelta(seconds=2))
+    head = await fleet.ran()
+    await until(lambda: len(first.told) == 5)
+    second, _, _ = loops.start("two", lease=timedelta(hours=1), look_seconds=3600)
+    await until(lambda: [name for name, _ in client.calls].count("describe_stream") == 2)
+    task.cancel()
+
+    await until(lambda: set(numbered(head)) <= set(second.told), seconds=10)

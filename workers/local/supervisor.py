@@ -84,8 +84,8 @@ class Supervisor:
 
     @staticmethod
     async def _until_dead(child: Child) -> None:
-        """Wait for its end, and note meanwhile when it becomes ready."""
-        asking = None if child.ready else asyncio.create_task(_outcome(child))
+        """Wait for its end, and note meanwhile when it becomes ready, be it later than a first start may take."""
+        asking = None if child.ready else asyncio.create_task(_until_ready(child))
         try:
             await child.wait()
         finally:
@@ -127,6 +127,11 @@ class Supervisor:
         await asyncio.gather(*self._keepers.values(), return_exceptions=True)
         # A keeper may have started a child again while the others were stopped.
         await asyncio.gather(*(child.stop() for child in ordered))
+
+
+async def _until_ready(child: Child) -> None:
+    while child.pid is not None and not child.ready:
+        await _outcome(child)
 
 
 async def _outcome(child: Child) -> ChildFailedError | None:

@@ -115,6 +115,22 @@ async def test_what_does_not_get_ready_in_time_is_told(supervisor: Supervisor) -
         await supervisor.start([spec("slow", "import time; time.sleep(600)", start_seconds=0.1)])
 
 
+async def test_what_gets_ready_late_after_a_restart_is_ready(supervisor: Supervisor) -> None:
+    asked: list[float] = []
+
+    async def late(child: Child) -> bool:
+        if child.starts == 1:
+            return True
+        asked.append(time.monotonic())
+        return asked[-1] - asked[0] > 0.5
+
+    await supervisor.start([spec("worker", ready=late, start_seconds=0.1)])
+
+    supervisor.kill("worker")
+
+    await until(lambda: supervisor.children["worker"].starts == 2 and supervisor.children["worker"].ready)
+
+
 async def test_the_death_of_a_vital_child_is_the_end(supervisor: Supervisor) -> None:
     await supervisor.start([spec("vital", vital=True)])
 

@@ -18,7 +18,7 @@ def create(
     name: Annotated[str, typer.Option("--name", help="What records will say: submitted by key:NAME.")],
     may: Annotated[str, typer.Option("--may", help="Rights, separated by commas: read, submit, admin.")],
     namespaces: Annotated[str | None, typer.Option("--namespaces", help="Where, separated by commas; everywhere, unless said.")] = None,
-    expires: Annotated[str | None, typer.Option("--expires", metavar="TIME", help="After how long, such as 90d, 12h, 30m.")] = None,
+    expires: Annotated[str | None, typer.Option("--expires", metavar="TIME", help="After how long, such as 90d, 12h, 30m, 60s.")] = None,
     api: Api = API,
     key: Key = None,
     as_json: AsJson = False,

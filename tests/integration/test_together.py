@@ -11,18 +11,22 @@ import httpx
 import pytest
 
 from shared.errors import UnavailableError
+from shared.health.model import LoopState
 from shared.jobs.dispatch import Dispatch
+from shared.store.beats import Beats
 from tests.integration.region import REGION, job, running_region
 from workers.api.server import ExposedError, ServerSettings
 from workers.local.ports import free_ports
-from workers.together.running import NAMES, LoopEndedError, run
+from workers.together.parts import DEFAULT, NAMES
+from workers.together.running import LoopEndedError, run
 
 JOBS = "/api/v1/queue/jobs"
+SETTINGS = {"shutdown_seconds": 5, "webhook_local": True, "metrics_port": 0, "regions": (REGION,)}
 
 
 @pytest.fixture
 async def region(fleet_resources, tmp_path):
-    async with running_region(fleet_resources, tmp_path, kubeconfig=tmp_path / "kubeconfig", shutdown_seconds=5) as found:
+    async with running_region(fleet_resources, tmp_path, kubeconfig=tmp_path / "kubeconfig", **SETTINGS) as found:
         yield found
 
 
@@ -71,6 +75,33 @@ async def test_one_process_takes_dispatches_observes_and_ends_with_all_of_its_lo
     assert told["last_successful_pass_at"] >= told["last_pass_started_at"]
     assert task.done()
     assert task.exception() is None
+
+
+async def test_it_tells_webhooks_too_and_each_loop_tells_how_it_is(region):
+    async def taken(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+        writer.close()
+
+    async with together(region) as (_, client), await asyncio.start_server(taken, "127.0.0.1", 0) as receiver:
+        url = f"http://127.0.0.1:{receiver.sockets[0].getsockname()[1]}/"
+        wanted = {"url": url, "events": ["job.completed"], "namespace": "gco-jobs"}
+        webhook = (await client.post("/api/v1/webhooks", json=wanted)).raise_for_status().json()["webhook"]
+        (await client.post(JOBS, json={"manifest": job(), "target_region": REGION})).raise_for_status()
+
+        async def delivered():
+            found = (await client.get(f"/fleet/v1/webhooks/{webhook['id']}/deliveries")).json()["deliveries"]
+            return [one["state"] for one in found] == ["delivered"]
+
+        async def all_tell():
+            return {beat.worker for beat in await Beats(region.core.table).latest() if beat.state is LoopState.WELL} == set(NAMES)
+
+        await until(delivered)
+        await until(all_tell)
+
+
+def test_metrics_run_where_they_are_asked_for():
+    assert set(NAMES) - set(DEFAULT) == {"metrics"}
 
 
 async def test_without_a_dispatcher_there_is_none_to_tell_of(region):

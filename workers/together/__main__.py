@@ -1,7 +1,7 @@
-"""`python -m workers.together --region R`: the API and every worker of a small region as one process.
+"""`python -m workers.together --region R`: the API and every worker that a small region needs as one process.
 
-`--loops dispatcher` runs the API with the dispatcher alone beside it, as the original's API does; observer, sweeper and ingest are then
-programs of their own.
+`--loops dispatcher` runs the API with the dispatcher alone beside it, as the original's API does; the others are then programs of their
+own. The metrics worker runs here only where it is named: it serves `/metrics` at a port of its own, and writes to CloudWatch, which costs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from shared.errors import FleetError
 from shared.settings import Settings
 from workers.api.server import ServerSettings
 from workers.process import serve
-from workers.together.running import NAMES, run
+from workers.together.parts import DEFAULT, NAMES
+from workers.together.running import run
 
 
 def _loops(text: str) -> tuple[str, ...]:
@@ -29,7 +30,8 @@ def main(arguments: list[str]) -> None:
     """Run until asked to stop."""
     parser = argparse.ArgumentParser(prog="python -m workers.together", description=__doc__)
     parser.add_argument("--region", required=True)
-    parser.add_argument("--loops", type=_loops, default=NAMES, help=f"which of {', '.join(NAMES)}, separated by commas; all, unless said")
+    told = f"which of {', '.join(NAMES)}, separated by commas; all but metrics, unless said"
+    parser.add_argument("--loops", type=_loops, default=DEFAULT, help=told)
     chosen = parser.parse_args(arguments)
 
     async def together(stop: asyncio.Event) -> None:

@@ -7,9 +7,8 @@ goes on answering for a while, so that load balancers can turn away from it, and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from typing import Final
 
 import structlog
@@ -17,8 +16,6 @@ import structlog
 from shared.aws import connect
 from shared.clusters import client
 from shared.errors import FleetError
-from shared.health.beats import Progress
-from shared.queues.queue import Queue
 from shared.settings import Settings
 from shared.store.beats import Beats
 from workers import assembly
@@ -26,24 +23,13 @@ from workers.api import core as doors
 from workers.api.cluster_access import ClusterAccess
 from workers.api.server import ServerSettings, check_identity, serve_core
 from workers.beating import beating
-from workers.dispatcher.build import build as build_dispatcher
-from workers.ingest.ingest import build as build_ingest
-from workers.ingest.loop import IngestLoop
 from workers.loops import Loop
-from workers.observer.build import build as build_observer
-from workers.observer.usage import usage_account
-from workers.process import owner
-from workers.sweeper.build import build as build_sweeper
+from workers.together.parts import OF_A_REGION, Ground, Part, Run, build, services
 
 log = structlog.get_logger()
 
-NAMES: Final = ("dispatcher", "observer", "sweeper", "ingest")
-_OF_ALL: Final[dict[str, str | None]] = {"sweeper": None, "ingest": None}
-"""Loops that work for all regions say so; the others are of the one that the process is for."""
 LINGER_SECONDS: Final = 15.0
 """How long the API goes on when a loop has ended: load balancers ask every five or ten seconds whether it is ready."""
-
-Run = Callable[[asyncio.Event], Awaitable[None]]
 
 
 class LoopEndedError(FleetError):
@@ -52,15 +38,6 @@ class LoopEndedError(FleetError):
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
         super().__init__(f"ended, and so the process with it: {', '.join(names)}")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
-    """A loop that can be started."""
-
-    run: Run
-    owner: str | None = None
-    passes: Progress | None = None
 
 
 async def run(
@@ -74,7 +51,8 @@ async def run(
     async with _put_together(settings, region, names) as (core, parts), AsyncExitStack() as stack:
         for name, part in parts.items():
             if part.passes is not None:
-                tells = beating(Beats(core.table), part.passes, worker=name, region=_OF_ALL.get(name, region), clock=core.clock)
+                of = region if name in OF_A_REGION else None
+                tells = beating(Beats(core.table), part.passes, worker=name, region=of, clock=core.clock)
                 await stack.enter_async_context(tells)
         await together(core, parts, where, stop, linger=linger)
 
@@ -118,32 +96,14 @@ async def _running(run: Run, ending: asyncio.Event) -> None:
 async def _put_together(settings: Settings, region: str, names: Sequence[str]) -> AsyncIterator[tuple[doors.Core, dict[str, Part]]]:
     """The API's core for a region, and the parts that were named."""
     async with AsyncExitStack() as stack:
-        aws = await stack.enter_async_context(connect(settings.control_region, "dynamodb", "sqs", "s3", "secretsmanager"))
+        needed = {"dynamodb", "sqs", "s3", "secretsmanager", *services(names)}
+        aws = await stack.enter_async_context(connect(settings.control_region, *needed))
         access = ClusterAccess(settings)
         stack.push_async_callback(access.close)
         core = await doors.build(settings, aws, access=access, region=region)
-        shared = await assembly.assemble(settings, aws)
         context = region if settings.kubeconfig else None
         api = await stack.enter_async_context(
             client.connect(kubeconfig=settings.kubeconfig, context=context, pool_size=settings.dispatch_slots)
         )
-        parts: dict[str, Part] = {}
-        for name in names:
-            match name:
-                case "dispatcher":
-                    own = owner(region)
-                    dispatcher = await build_dispatcher(shared, aws.sqs, api, region=region, owner=own)
-                    parts[name] = Part(run=dispatcher.run, owner=own, passes=dispatcher.passes)
-                case "observer":
-                    usage = usage_account(shared, api, region=region)
-                    observer = build_observer(shared, api, region=region, usage=usage)
-                    parts[name] = Part(run=observer.run, passes=observer.passes)
-                case "sweeper":
-                    sweeper = await stack.enter_async_context(build_sweeper(shared))
-                    parts[name] = Part(run=sweeper.run, passes=sweeper.passes)
-                case "ingest":
-                    ingest = await build_ingest(settings, aws)
-                    queue = await Queue.open(aws.sqs, settings.submissions_queue)
-                    taking = IngestLoop(queue=queue, ingest=ingest, grace_seconds=settings.shutdown_seconds)
-                    parts[name] = Part(run=taking.run, passes=taking.passes)
-        yield core, parts
+        shared = await assembly.assemble(settings, aws)
+        yield core, await build(names, Ground(settings=settings, region=region, aws=aws, shared=shared, api=api, stack=stack))

@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import tenacity
+
 from shared.clusters.trees import canonical
-from shared.errors import ConflictError, NotFoundError, UnavailableError
+from shared.errors import ConflictError, NotFoundError
+from shared.jobs.patience import again
 from shared.store import items, keys, totals
 from shared.store.contents import Contents, Objects
 from shared.store.pages import newest_first
@@ -22,14 +25,16 @@ from shared.templates.model import Content, Template, TemplateHead
 
 _PARTITION = "TEMPLATES"
 _FILTERS: dict[str, object] = {"list": "templates"}
-_TRIES = 8
-"""How often a change is made anew, since others were faster."""
+_CONTESTED_SECONDS = 10.0
+"""How long a change is made anew, since others were faster."""
+_ROUNDS = 5
+"""Pages of the index that are read for one page of those that a caller sees."""
 _OF_A_VERSION = ("version", "updated_at", "updated_by")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TemplatePage:
-    """Some templates, newest first, and the cursor that goes on (None at the end)."""
+    """Some templates, newest first, and the cursor that goes on (None at the end): also where fewer were found than wanted."""
 
     heads: list[TemplateHead]
     cursor: str | None
@@ -53,6 +58,7 @@ class Templates:
                 name=name,
                 version=version,
                 description=content.description,
+                namespace=content.namespace,
                 created_at=at,
                 created_by=by,
                 updated_at=at,
@@ -67,8 +73,8 @@ class Templates:
         def replaced(standing: TemplateHead | None) -> TemplateHead:
             head = _existing(standing, name)
             allowed(head)
-            news = {"version": head.version + 1, "description": content.description, "updated_at": at, "updated_by": by}
-            return head.model_copy(update=news)
+            about = {"description": content.description, "namespace": content.namespace}
+            return head.model_copy(update={"version": head.version + 1, "updated_at": at, "updated_by": by} | about)
 
         return Template(head=await self._change(name, replaced, content), content=content)
 
@@ -93,24 +99,38 @@ class Templates:
         if item is None:
             raise LookupError(f"version {version or head.version} of template {name} is missing")
         content = Content.model_validate(await self._contents.read(item))
-        written = {field: item[field] for field in _OF_A_VERSION} | {"description": content.description}
+        about = {"description": content.description, "namespace": content.namespace}
+        written = {field: item[field] for field in _OF_A_VERSION} | about
         return Template(head=TemplateHead.model_validate(head.model_dump() | written), content=content)
 
-    async def page(self, *, limit: int, cursor: str | None = None) -> TemplatePage:
-        """One page: one query, and a batch read for each hundred. Raises InvalidError for a bad cursor."""
-        found, following = await newest_first(self._table, _PARTITION, _FILTERS, limit=limit, cursor=cursor)
-        heads = [items.from_item(TemplateHead, item) for item in found]
-        return TemplatePage(heads=[head for head in heads if head.deleted_at is None], cursor=following)
+    async def page(self, *, limit: int, cursor: str | None = None, sees: Callable[[TemplateHead], bool] = lambda _: True) -> TemplatePage:
+        """One page of those that `sees` takes: one query, and a batch read for each hundred; up to five of both where it leaves some out.
+
+        Raises InvalidError for a bad cursor.
+        """
+        heads: list[TemplateHead] = []
+        for _ in range(_ROUNDS):
+            found, cursor = await newest_first(self._table, _PARTITION, _FILTERS, limit=limit - len(heads), cursor=cursor)
+            read = (items.from_item(TemplateHead, item) for item in found)
+            heads += [head for head in read if head.deleted_at is None and sees(head)]
+            if cursor is None or len(heads) == limit:
+                break
+        return TemplatePage(heads=heads, cursor=cursor)
 
     async def _head(self, name: str) -> TemplateHead | None:
         item = await self._table.get(keys.template(name))
         return items.from_item(TemplateHead, item) if item is not None else None
 
     async def _change(self, name: str, change: Callable[[TemplateHead | None], TemplateHead], content: Content | None) -> TemplateHead:
-        """Write what a change makes of the head as it stands, with a new version where there is content."""
+        """Write what a change makes of the head as it stands, with a new version where there is content.
+
+        Raises ConflictError where others are faster again and again.
+        """
         document = content.model_dump() if content is not None else None
         attributes: items.Item | None = None
-        for _ in range(_TRIES):
+
+        async def write(_: int) -> TemplateHead:
+            nonlocal attributes
             standing = await self._head(name)
             head = change(standing)
             if document is not None and attributes is None:
@@ -118,12 +138,13 @@ class Templates:
                 digest = hashlib.sha256(canonical(document)).hexdigest()
                 attributes = await self._contents.attributes(document, key=f"templates/{name}/{digest}")
             actions = self._actions(standing, head, attributes)
-            try:
-                await self._table.transact(lambda _, actions=actions: actions)  # type: ignore[misc]
-            except ConditionFailedError:
-                continue
+            await self._table.transact(lambda _: actions)
             return head
-        raise UnavailableError(f"template {name}: others changed it {_TRIES} times")
+
+        try:
+            return await again(write, _while_contested)
+        except ConditionFailedError as contested:
+            raise ConflictError(f"Template '{name}' is changed by many at the same time; look at it again") from contested
 
     def _actions(self, standing: TemplateHead | None, head: TemplateHead, attributes: items.Item | None) -> list[items.Item]:
         put: items.Item = {"TableName": self._table.name, "Item": items.to_wire(_head_item(head))}
@@ -137,6 +158,15 @@ class Templates:
         if by:
             actions.append(totals.move(self._table.name, keys.total(totals.TEMPLATES), by))
         return actions
+
+
+def _while_contested() -> tenacity.AsyncRetrying:
+    return tenacity.AsyncRetrying(
+        retry=tenacity.retry_if_exception_type(ConditionFailedError),
+        wait=tenacity.wait_random_exponential(multiplier=0.02, max=1.0),
+        stop=tenacity.stop_after_delay(_CONTESTED_SECONDS),
+        reraise=True,
+    )
 
 
 def _existing(head: TemplateHead | None, name: str) -> TemplateHead:

@@ -1,4 +1,6 @@
-"""What is made of a template: its manifest filled with parameters, under the name and in the namespace that were asked for.
+"""What is made of a template: its manifest filled with parameters, under the name that was asked for.
+
+A namespace that the manifest names stands; one that the request names too must be the same. A manifest without one gets the request's.
 
 Parameters of a template are its defaults; a placeholder without one is a required parameter. `name` is always the name of the object.
 
@@ -36,7 +38,7 @@ _ROUNDS: Final = 10
 _INDEX: Final = re.compile(r"/\d+(?=/|$)")
 _ONLY_TEXT: Final = "must be a string"
 """What the schemas say of a place that takes nothing else (`shared.policy.schemas`)."""
-_ELSEWHERE: Final = {f"{MANIFEST}/metadata/name": "/name", f"{MANIFEST}/metadata/namespace": "/namespace"}
+_ELSEWHERE: Final = {f"{MANIFEST}/metadata/name": "/name"}
 """What stands in the manifest, and comes from the request."""
 
 
@@ -59,7 +61,7 @@ def instance(
     given: Mapping[str, Any],
     *,
     name: str,
-    namespace: str,
+    namespace: str | None,
     template: str,
     policy: Policy,
 ) -> Instance:
@@ -72,7 +74,7 @@ def instance(
     """
     values = {**defaults, **given, NAME: name}
     filled = fill(manifest, values, limit=policy.max_object_bytes)
-    made = _placed(filled.manifest, name, namespace, template)
+    made = _placed(filled.manifest, name, template)
     problems = [*_parameter_problems(manifest, defaults, given, name), *filled.problems]
     if not problems and filled.texts:
         _settle(made, filled, namespace, policy)
@@ -90,7 +92,7 @@ def all_problems(
     given: Mapping[str, Any],
     *,
     name: str,
-    namespace: str,
+    namespace: str | None,
     template: str,
     policy: Policy,
 ) -> tuple[Problem, ...]:
@@ -120,8 +122,9 @@ def check_template(name: object, manifest: Mapping[str, Any], defaults: Mapping[
         filled = fill(manifest, {**defaults, NAME: SAMPLE}, limit=policy.max_object_bytes)
     except TooLargeError as too_large:
         return [*problems, *too_large.problems]
-    namespace = next(iter(policy.allowed_namespaces), "")
-    found = _settle(_placed(filled.manifest, SAMPLE, namespace, None), filled, namespace, policy)
+    made = _placed(filled.manifest, SAMPLE, None)
+    namespace = None if _names_a_namespace(made) else next(iter(policy.allowed_namespaces), "")
+    found = _settle(made, filled, namespace, policy)
     return [*problems, *filled.problems, *_decided(found, filled)]
 
 
@@ -130,12 +133,17 @@ def as_asked(problem: Problem) -> Problem:
     return replace(problem, pointer=_ELSEWHERE.get(problem.pointer, problem.pointer))
 
 
-def _placed(manifest: dict[str, Any], name: str, namespace: str, template: str | None) -> dict[str, Any]:
+def _names_a_namespace(manifest: dict[str, Any]) -> bool:
+    metadata = manifest.get("metadata")
+    return isinstance(metadata, dict) and bool(metadata.get("namespace"))
+
+
+def _placed(manifest: dict[str, Any], name: str, template: str | None) -> dict[str, Any]:
     """The manifest under its name; what is no object where one must be is left as it is, for the policy to refuse."""
     metadata = {} if manifest.get("metadata") is None else manifest["metadata"]
     if not isinstance(metadata, dict):
         return manifest
-    placed = {**metadata, "name": name, "namespace": namespace}
+    placed = {**metadata, "name": name}
     placed.pop("generateName", None)
     labels = {} if metadata.get("labels") is None else metadata["labels"]
     if template is not None and isinstance(labels, dict):
@@ -161,7 +169,7 @@ def _parameter_problems(manifest: Mapping[str, Any], defaults: Mapping[str, Any]
             yield Problem(pointer=PARAMETERS + step(one), value=value, rule=rule)
 
 
-def _settle(made: dict[str, Any], filled: Filled, namespace: str, policy: Policy) -> tuple[Problem, ...]:
+def _settle(made: dict[str, Any], filled: Filled, namespace: str | None, policy: Policy) -> tuple[Problem, ...]:
     """Write as text what stands where only a string is taken; return what else the policy has against the manifest."""
     problems = _policy_problems(made, namespace, policy)
     for _ in range(_ROUNDS):
@@ -180,7 +188,7 @@ def _any_index(pointer: str) -> str:
     return _INDEX.sub("/*", pointer)
 
 
-def _policy_problems(manifest: dict[str, Any], namespace: str, policy: Policy) -> tuple[Problem, ...]:
+def _policy_problems(manifest: dict[str, Any], namespace: str | None, policy: Policy) -> tuple[Problem, ...]:
     try:
         check_manifest(manifest, namespace=namespace, policy=policy, pointer=MANIFEST)
     except (InvalidError, ForbiddenError, TooLargeError) as refusal:

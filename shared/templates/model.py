@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import AwareDatetime, Field
 
 from shared.jobs.model import Record
+from shared.templates.placeholders import PLACEHOLDER
 
 
 class TemplateHead(Record):
@@ -25,6 +26,8 @@ class TemplateHead(Record):
     updated_at: AwareDatetime
     """When the newest version was written."""
     updated_by: str
+    namespace: str | None = None
+    """That of the newest version's content."""
     deleted_at: AwareDatetime | None = None
     """Set on what is left of a deleted template: its versions, for the jobs that name them."""
 
@@ -36,9 +39,16 @@ class Content(Record):
     parameters: dict[str, Any] = Field(default_factory=dict)
     description: str | None = None
 
+    @property
+    def namespace(self) -> str | None:
+        """The namespace that the manifest names as a plain text, to which the template belongs; None belongs to all of them."""
+        metadata = self.manifest.get("metadata")
+        found = metadata.get("namespace") if isinstance(metadata, dict) else None
+        return found if isinstance(found, str) and found and PLACEHOLDER.search(found) is None else None
+
 
 class Template(Record):
-    """One version of a template. Of an older one, `updated_at` and `updated_by` are those of its writing."""
+    """One version of a template. Of an older one, `updated_at`, `updated_by` and `namespace` are those of its writing."""
 
     head: TemplateHead
     content: Content

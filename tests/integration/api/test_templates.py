@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 import pytest
@@ -13,6 +14,7 @@ from workers.api.cluster_access import ClusterAccess
 from workers.api.core import build
 
 TEMPLATES = "/api/v1/templates"
+NAMESPACE = "/manifest/metadata/namespace"
 JOBS = "/api/v1/jobs/from-template"
 SPEC = "/manifest/spec/template/spec"
 
@@ -164,7 +166,7 @@ async def test_many_bytes_in_few_characters_are_kept_and_too_many_are_told(clien
 
 
 async def test_a_job_is_made_of_a_template(on_cluster, region):
-    wanted = job(hang="true") | {"metadata": {"labels": None, "name": "other", "namespace": "elsewhere"}}
+    wanted = job(hang="true") | {"metadata": {"labels": None, "name": "other"}}
     wanted["spec"] |= {"parallelism": "{{n}}", "completions": "{{n}}"}
     wanted["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "A", "value": "{{text}}"}, {"name": "N", "value": "{{n}}"}]
     await create(on_cluster, manifest=wanted, parameters={"n": 2, "text": "default"})
@@ -282,3 +284,111 @@ async def test_only_its_maker_or_a_caller_of_all_namespaces_changes_a_template(c
         assert (await ann.put(f"{TEMPLATES}/train", json={"manifest": manifest()})).status_code == 200
     async with serving_caller(core, caller("operator")) as operator:
         assert (await operator.delete(f"{TEMPLATES}/train")).status_code == 200
+
+
+@pytest.fixture
+async def teams(region, tmp_path):
+    """An API on a cluster whose policy allows two namespaces; gives clients of callers."""
+    policy = tmp_path / "policy.json"
+    policy.write_text('{"allowed_namespaces": ["gco-jobs", "team-b"]}')
+    settings = region.settings.model_copy(update={"kubeconfig": tmp_path / "kubeconfig", "policy_file": policy})
+    access = ClusterAccess(settings)
+    core = await build(settings, region.aws, access=access)
+    await region.api.request("POST", "/api/v1/namespaces", body={"metadata": {"name": "team-b"}})
+
+    def caller(*namespaces):
+        name = "-".join(namespaces) or "everybody"
+        rights = frozenset({Right.READ, Right.SUBMIT})
+        return serving_caller(core, Caller(name=name, rights=rights, namespaces=frozenset(namespaces) or None))
+
+    yield caller
+    await access.close()
+
+
+def named(namespace, **fields):
+    wanted = job(hang="true")
+    wanted["metadata"]["namespace"] = namespace
+    return {"manifest": wanted, "parameters": {}} | fields
+
+
+async def use(client, name="train", job_name="mine", **fields):
+    return await client.post(f"{JOBS}/{name}", json={"name": job_name} | fields)
+
+
+async def test_the_namespace_of_a_template_is_where_its_jobs_are_made(teams, region):
+    async with teams() as client:
+        await create(client, "fixed", **named("team-b"))
+        await create(client, "filled", **named("{{ns}}"))
+        await create(client, "none", manifest=job(hang="true"), parameters={})
+
+        for number, (name, fields, namespace) in enumerate(
+            [
+                ("fixed", {}, "team-b"),
+                ("fixed", {"namespace": "team-b"}, "team-b"),
+                ("fixed", {"namespace": None}, "team-b"),
+                ("filled", {"parameters": {"ns": "team-b"}}, "team-b"),
+                ("none", {}, "gco-jobs"),
+                ("none", {"namespace": "team-b"}, "team-b"),
+            ]
+        ):
+            answer = await use(client, name, f"j{number}", **fields)
+            assert (answer.status_code, answer.json()["namespace"]) == (201, namespace), answer.text
+            path = f"/apis/batch/v1/namespaces/{namespace}/jobs/j{number}"
+            assert (await region.api.request("GET", path))["metadata"]["uid"] == answer.json()["uid"]
+
+
+async def test_a_namespace_that_contradicts_is_refused(teams, region):
+    async with teams() as client:
+        await create(client, "fixed", **named("team-b"))
+        await create(client, "filled", **named("{{ns}}"))
+
+        other = await use(client, "fixed", namespace="gco-jobs")
+        filled = await use(client, "filled", namespace="gco-jobs", parameters={"ns": "kube-system"})
+        system = await use(client, "filled", parameters={"ns": "kube-system"})
+        wrong = await client.post(TEMPLATES, json={"name": "system"} | named("kube-system"))
+
+    assert places(other) == places(filled) == places(wrong) == [NAMESPACE]
+    assert other.json()["detail"][0]["msg"] == "must be 'gco-jobs', the namespace of the submission, or be left out"
+    assert (system.status_code, "Namespace 'kube-system' not allowed" in system.json()["detail"]) == (403, True)
+    assert await region.objects() == []
+
+
+async def test_a_template_that_names_a_namespace_is_of_its_callers_only(teams):
+    async with teams() as everybody, teams("gco-jobs") as ann, teams("team-b") as bob:
+        shared = await create(ann, "shared", manifest=job(hang="true"), parameters={})
+        filled = await create(ann, "filled", **named("{{ns}}"))
+        own = await create(bob, "own", **named("team-b"))
+        assert [one["namespace"] for one in (shared, filled, own)] == [None, None, "team-b"]
+
+        for client, seen in ((everybody, {"shared", "filled", "own"}), (bob, {"shared", "filled", "own"}), (ann, {"shared", "filled"})):
+            assert {one["name"] for one in (await client.get(TEMPLATES)).json()["templates"]} == seen
+        for answer in [
+            await ann.get(f"{TEMPLATES}/own"),
+            await ann.put(f"{TEMPLATES}/own", json={"manifest": job()}),
+            await ann.delete(f"{TEMPLATES}/own"),
+            await use(ann, "own"),
+        ]:
+            assert (answer.status_code, answer.json()["detail"]) == (404, "Template 'own' not found")
+        hidden = await ann.get(f"{TEMPLATES}/own", params={"version": 1})
+        assert (hidden.status_code, hidden.json()["detail"]) == (404, "Template 'own@1' not found")
+        unread = await use(ann, "own", job_name=5)
+        assert places(unread) == ["/name"]
+        assert (await use(bob, "own")).status_code == 201
+        assert (await ann.post(TEMPLATES, json={"name": "theirs"} | named("team-b"))).status_code == 403
+        assert (await ann.put(f"{TEMPLATES}/shared", json=named("team-b"))).status_code == 403
+        foreign = await use(ann, "filled", parameters={"ns": "team-b"})
+        assert (foreign.status_code, "not allowed for gco-jobs" in foreign.json()["detail"]) == (403, True)
+
+        assert (await bob.put(f"{TEMPLATES}/own", json={"manifest": job()})).status_code == 200
+        assert (await ann.get(f"{TEMPLATES}/own")).status_code == 200
+        assert (await ann.get(f"{TEMPLATES}/own", params={"version": 1})).status_code == 404
+
+
+async def test_many_who_change_a_template_at_once_all_do(client):
+    await create(client)
+    changes = [{"manifest": manifest(), "parameters": {}, "description": str(number)} for number in range(12)]
+
+    answers = await asyncio.gather(*(client.put(f"{TEMPLATES}/train", json=change) for change in changes))
+
+    assert {answer.status_code for answer in answers} == {200}
+    assert sorted(answer.json()["template"]["version"] for answer in answers) == list(range(2, 14))

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from shared.errors import ConflictError, InvalidError, NotFoundError
+from shared.store import templates as template_store
 from shared.store.objects import S3Objects
 from shared.store.table import Table
 from shared.store.templates import Templates
@@ -105,12 +106,46 @@ async def test_of_many_that_create_at_once_one_succeeds(templates, table):
 async def test_those_that_change_at_once_all_leave_a_version(templates):
     await create(templates)
     made = await asyncio.gather(
-        *(templates.replace("t", content(mark), at=NOW, by="ann", allowed=anybody) for mark in range(2, 6)),
+        *(templates.replace("t", content(mark), at=NOW, by="ann", allowed=anybody) for mark in range(2, 22)),
     )
 
-    assert sorted(one.head.version for one in made) == [2, 3, 4, 5]
+    assert sorted(one.head.version for one in made) == list(range(2, 22))
     for one in made:
         assert (await templates.get("t", one.head.version)).content == one.content
+
+
+async def test_a_change_that_stays_contested_is_a_conflict(templates, table, monkeypatch):
+    """Whenever it has looked, somebody else is faster."""
+    await create(templates)
+    monkeypatch.setattr(template_store, "_CONTESTED_SECONDS", 0.2)
+    faster, read, number = Templates(table, templates._contents._objects), templates._head, iter(range(2, 10_000))
+
+    async def overtaken(name):
+        found = await read(name)
+        await faster.replace(name, content(next(number)), at=NOW, by="bob", allowed=anybody)
+        return found
+
+    monkeypatch.setattr(templates, "_head", overtaken)
+    with pytest.raises(ConflictError, match="Template 't' is changed by many at the same time"):
+        await templates.replace("t", content(0), at=NOW, by="ann", allowed=anybody)
+
+    stands = await faster.get("t")
+    assert (stands.head.updated_by, stands.head.version > 2) == ("bob", True)
+
+
+async def test_a_page_is_filled_with_those_that_are_seen(templates):
+    for number in range(12):
+        await create(templates, f"t{number:02}", at=NOW + timedelta(seconds=number))
+
+    def seen(head):
+        return int(head.name[1:]) % 4 == 0
+
+    first = await templates.page(limit=3, sees=seen)
+    second = await templates.page(limit=3, cursor=first.cursor, sees=seen)
+    none = await templates.page(limit=2, sees=lambda _: False)
+
+    assert [[head.name for head in page.heads] for page in (first, second, none)] == [["t08", "t04"], ["t00"], []]
+    assert (first.cursor is not None, second.cursor, none.cursor is not None) == (True, None, True)
 
 
 async def test_the_list_is_newest_first_and_pages_on(templates):

@@ -10,6 +10,7 @@ from shared.errors import InvalidError, TooLargeError
 from shared.policy.manifests import check_manifest
 from shared.policy.settings import Policy
 from shared.templates.instances import check_template, instance
+from shared.templates.model import Content
 
 POLICY = Policy()
 SPEC = "/manifest/spec/template/spec"
@@ -52,12 +53,47 @@ def wrong(manifest, defaults=None, name="tpl"):
     return {problem.pointer: problem.rule for problem in check_template(name, manifest, defaults or {}, policy=POLICY)}
 
 
-def test_name_namespace_and_label_are_those_of_the_request():
-    for metadata in (None, {}, {"labels": None}, {"name": "x", "namespace": "y", "generateName": "z-", "annotations": None}):
+def test_name_and_label_are_those_of_the_request():
+    for metadata in (None, {}, {"labels": None}, {"name": "x", "generateName": "z-", "annotations": None}):
         found = made(job(metadata=metadata)).manifest["metadata"]
 
-        assert (found["name"], found["namespace"], found["labels"]) == ("mine", "gco-jobs", {"gco.io/template": "tpl"})
-        assert "generateName" not in found
+        assert (found["name"], found["labels"]) == ("mine", {"gco.io/template": "tpl"})
+        assert found.keys().isdisjoint({"generateName", "namespace"})
+
+
+@pytest.mark.parametrize("wanted", ["gco-jobs", None])
+def test_the_namespace_of_a_manifest_stands(wanted):
+    found = made(job(metadata={"namespace": "{{ns}}"}), {}, {"ns": "gco-jobs"}, namespace=wanted)
+
+    assert found.manifest["metadata"]["namespace"] == "gco-jobs"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "namespace"),
+    [
+        ({"metadata": {"namespace": "team-b"}}, "team-b"),
+        ({"metadata": {"namespace": "{{ns}}"}}, None),
+        ({"metadata": {"namespace": "team-{{ns}}"}}, None),
+        ({"metadata": {"namespace": "{{}}"}}, "{{}}"),
+        ({"metadata": {"namespace": ""}}, None),
+        ({"metadata": {"namespace": 5}}, None),
+        ({"metadata": {}}, None),
+        ({"metadata": None}, None),
+        ({"metadata": []}, None),
+        ({}, None),
+    ],
+)
+def test_a_template_belongs_to_the_namespace_that_it_names(manifest, namespace):
+    assert Content(manifest=manifest).namespace == namespace
+
+
+@pytest.mark.parametrize("namespace", ["elsewhere", "{{ns}}"])
+def test_a_namespace_that_is_not_allowed_is_told_of_the_template(namespace):
+    found = wrong(job(metadata={"namespace": namespace}), {"ns": "elsewhere"} if "{{" in namespace else {})
+
+    assert list(found) == ["/manifest/metadata/namespace"]
+    assert "must be an allowed namespace: gco-jobs" in found["/manifest/metadata/namespace"]
+    assert wrong(job(metadata={"namespace": "{{ns}}"})) == {}
 
 
 def test_labels_of_the_user_stay():

@@ -51,12 +51,15 @@ class JobFromTemplateRequest(Strict):
     model_config = examples.shown(examples.FROM_TEMPLATE)
 
     name: str = Field(min_length=1, max_length=63, description="The name of the Job.")
-    namespace: str = DEFAULT_NAMESPACE
+    namespace: str | None = Field(
+        default=None,
+        description=f"Where; if the template names a namespace, that one or none. Without any it is {DEFAULT_NAMESPACE}.",
+    )
     parameters: JsonObject | None = Field(default=None, description="Values of placeholders; they go over the template's defaults.")
 
 
 class TemplateSummary(BaseModel):
-    """A template in a list. `version`, `created_by` and `updated_by` are additions."""
+    """A template in a list. `version`, `created_by`, `updated_by` and `namespace` are additions."""
 
     name: str
     description: str | None
@@ -65,6 +68,7 @@ class TemplateSummary(BaseModel):
     version: int
     created_by: str
     updated_by: str
+    namespace: str | None = Field(description="Which its manifest names as a plain text, and whose callers alone see it; null: all do.")
 
     @classmethod
     def of(cls, head: TemplateHead) -> Self:

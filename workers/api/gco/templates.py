@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -13,9 +14,8 @@ from shared.clusters import names
 from shared.clusters.trees import canonical, step
 from shared.errors import InvalidError, NotFoundError, Problem, TooLargeError
 from shared.identity.callers import Caller
-from shared.jobs.fields import DEFAULT_NAMESPACE
 from shared.templates import instances
-from shared.templates.model import Content, TemplateHead
+from shared.templates.model import Content, Template, TemplateHead
 from workers.api.bodies import StrictRoute
 from workers.api.core import Core
 from workers.api.dependencies import CoreOf, Reader, Submitter
@@ -73,14 +73,16 @@ class JobFromTemplateRoute(StrictRoute):
             template = await core.templates.get(name)
         except NotFoundError:
             return ()
-        given, wanted, namespace = document.get("parameters"), document.get("name"), document.get("namespace", DEFAULT_NAMESPACE)
+        if not _visible(request.state.caller, template.head):
+            return ()
+        given, wanted, namespace = document.get("parameters"), document.get("name"), document.get("namespace")
         found = await asyncio.to_thread(
             instances.all_problems,
             template.content.manifest,
             template.content.parameters,
             given if isinstance(given, dict) else {},
             name=wanted if isinstance(wanted, str) else instances.SAMPLE,
-            namespace=namespace if isinstance(namespace, str) else DEFAULT_NAMESPACE,
+            namespace=namespace if isinstance(namespace, str) else None,
             template=name,
             policy=core.policy,
         )
@@ -98,17 +100,22 @@ async def list_templates(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     cursor: Annotated[str | None, Query(max_length=2048)] = None,
 ) -> TemplateListAnswer:
-    """List templates, newest first. Templates belong to no namespace: every caller sees all."""
-    del caller
-    page = await core.templates.page(limit=limit, cursor=cursor)
+    """List templates, newest first: those whose manifests name no namespace, or one of the caller's.
+
+    Where there are many that he doesn't see, a page may be shorter than `limit` and the list go on all the same.
+    """
+    page = await core.templates.page(limit=limit, cursor=cursor, sees=partial(_visible, caller))
     found = [TemplateSummary.of(head) for head in page.heads]
     return TemplateListAnswer(timestamp=core.clock.now(), count=len(found), templates=found, next_cursor=page.cursor)
 
 
 @router.post("/templates", status_code=201, responses=answers(401, 403, 409, 413, 422, 429, 503))
 async def create_template(body: JobTemplateRequest, core: CoreOf, caller: Submitter) -> TemplateMessageAnswer:
-    """Make a template. It is checked now, filled with its defaults; what hangs on required parameters is checked when it is used."""
-    content = await _checked(core, body.name, body)
+    """Make a template. It is checked now, filled with its defaults; what hangs on required parameters is checked when it is used.
+
+    One whose manifest names a namespace is seen and used by the callers of that namespace only.
+    """
+    content = await _checked(core, caller, body.name, body)
     made = await core.templates.create(body.name, content, at=core.clock.now(), by=caller.name)
     record = TemplateRecord.read(made)
     return TemplateMessageAnswer(timestamp=core.clock.now(), message=f"Template '{body.name}' created", template=record)
@@ -119,22 +126,20 @@ async def get_template(
     name: str, core: CoreOf, caller: Reader, version: Annotated[int | None, Query(ge=1, le=999_999)] = None
 ) -> TemplateAnswer:
     """The newest version of a template, or an older one. Those of a deleted template can be read by their numbers, which jobs name."""
-    del caller
-    _known(name)
-    return TemplateAnswer(timestamp=core.clock.now(), template=TemplateRecord.read(await core.templates.get(name, version)))
+    return TemplateAnswer(timestamp=core.clock.now(), template=TemplateRecord.read(await _seen(core, caller, name, version)))
 
 
-@router.put("/templates/{name}", responses=answers(401, 403, 404, 413, 422, 429, 503))
+@router.put("/templates/{name}", responses=answers(401, 403, 404, 409, 413, 422, 429, 503))
 async def update_template(name: str, body: JobTemplateUpdate, core: CoreOf, caller: Submitter) -> TemplateMessageAnswer:
     """Make the next version of a template (an addition). Older ones stay; only its maker, or a caller of all namespaces, may change it."""
     _known(name)
-    content = await _checked(core, name, body)
+    content = await _checked(core, caller, name, body)
     made = await core.templates.replace(name, content, at=core.clock.now(), by=caller.name, allowed=_may_change(caller))
     message = f"Template '{name}' is at version {made.head.version}"
     return TemplateMessageAnswer(timestamp=core.clock.now(), message=message, template=TemplateRecord.read(made))
 
 
-@router.delete("/templates/{name}", responses=answers(401, 403, 404, 422, 429, 503))
+@router.delete("/templates/{name}", responses=answers(401, 403, 404, 409, 422, 429, 503))
 async def delete_template(name: str, core: CoreOf, caller: Submitter) -> MessageAnswer:
     """Delete a template. Its versions stay for the jobs that name them, and one of its name that is made later counts on."""
     _known(name)
@@ -150,8 +155,7 @@ async def create_job_from_template(
 
     Problems at `/manifest` are of the filled manifest. An active Job of that name is a 409, a finished one is replaced.
     """
-    _known(name)
-    template = await core.templates.get(name)
+    template = await _seen(core, caller, name)
     made = await asyncio.to_thread(
         instances.instance,
         template.content.manifest,
@@ -189,8 +193,8 @@ async def create_job_from_template(
 router.include_router(jobs)
 
 
-async def _checked(core: Core, name: str, body: TemplateContent) -> Content:
-    """The content of a body. Raises InvalidError with all that is wrong with it, TooLargeError."""
+async def _checked(core: Core, caller: Caller, name: str, body: TemplateContent) -> Content:
+    """The content of a body. Raises InvalidError with all that is wrong with it, TooLargeError; ForbiddenError for another's namespace."""
     content = body.content()
     problems = await asyncio.to_thread(instances.check_template, name, content.manifest, content.parameters, policy=core.policy)
     if problems:
@@ -198,7 +202,22 @@ async def _checked(core: Core, name: str, body: TemplateContent) -> Content:
     size, limit = len(canonical(content.model_dump())), core.policy.max_specification_bytes
     if size > limit:
         raise TooLargeError("the template with its parameters", size, limit, pointer="/parameters")
+    if content.namespace is not None:
+        caller.require_namespace(content.namespace)
     return content
+
+
+def _visible(caller: Caller, head: TemplateHead) -> bool:
+    return head.namespace is None or caller.sees(head.namespace)
+
+
+async def _seen(core: Core, caller: Caller, name: str, version: int | None = None) -> Template:
+    """A template that the caller may see. Raises NotFoundError for any other, in the words for what isn't there."""
+    _known(name)
+    found = await core.templates.get(name, version)
+    if not _visible(caller, found.head):
+        raise NotFoundError("Template", name if version is None else f"{name}@{version}")
+    return found
 
 
 def _known(name: str) -> None:
@@ -209,6 +228,8 @@ def _known(name: str) -> None:
 
 def _may_change(caller: Caller) -> Callable[[TemplateHead], None]:
     def allowed(head: TemplateHead) -> None:
+        if not _visible(caller, head):
+            raise NotFoundError("Template", head.name)
         if head.created_by != caller.name:
             caller.require_all_namespaces(f"template '{head.name}', which {head.created_by} has made,")
 

@@ -9,10 +9,13 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 SHOWN: Final = 120
 """Characters of a value that are told; its sender knows the rest, and a log need not have it."""
+MAX_PROBLEMS: Final = 100
+"""Problems told at once; of those after these no more is said than how many they are, where they are looked for at all."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +39,7 @@ class Problem:
         """
         value = self.value
         if isinstance(value, str):
-            return clean(value if len(value) <= SHOWN else f"{value[: SHOWN - 3]}...")
+            return cut(value)
         if isinstance(value, int):
             return value if isinstance(value, bool) or abs(value) < 2**63 else None
         if isinstance(value, float):
@@ -58,16 +61,23 @@ def clean(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
+def cut(text: str, limit: int = SHOWN) -> str:
+    """The text as far as it is told."""
+    return clean(text if len(text) <= limit else f"{text[: limit - 3]}...")
+
+
 class FleetError(Exception):
     """The root of all errors that gpufleet raises on purpose."""
 
 
 class InvalidError(FleetError):
-    """An input breaks one or more rules; `problems` holds all of them."""
+    """An input breaks one or more rules; `problems` holds all of them, the text no more than the first hundred."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("; ".join(str(problem) for problem in self.problems))
+        told = [str(problem) for problem in islice(self.problems, MAX_PROBLEMS)]
+        more = len(self.problems) - len(told)
+        super().__init__("; ".join([*told, *([f"and {more} more"] if more else [])]))
 
 
 class ForbiddenError(FleetError):
@@ -82,13 +92,13 @@ class ForbiddenError(FleetError):
 
 
 class NotFoundError(FleetError):
-    """No such thing; `kind` and `name` say what was looked for, `hint` what there is instead."""
+    """No such thing; `kind` and `name` say what was looked for, `hint` what there is instead. The text has the name cut."""
 
     def __init__(self, kind: str, name: str, *, hint: str | None = None) -> None:
         self.kind = kind
         self.name = name
         self.hint = hint
-        super().__init__(f"{kind} '{name}' not found" + (f" ({hint})" if hint else ""))
+        super().__init__(f"{kind} '{cut(name)}' not found" + (f" ({hint})" if hint else ""))
 
 
 class ConflictError(FleetError):

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, Final
 
-from shared.errors import InvalidError, Problem
+from shared.errors import MAX_PROBLEMS, InvalidError, Problem
 
 MAX_DEPTH: Final = 50
 """Levels of arrays and objects, the outermost included; what GCO allows (`yaml_max_depth`)."""
@@ -18,8 +18,6 @@ MAX_VALUES: Final = 100_000
 """Values in one document. A manifest of the largest size that is made of tiny values would keep a worker busy for seconds."""
 MAX_KEY: Final = 1024
 """Characters of a key; Kubernetes knows none longer than 317. Keys stand in pointers, and every problem beneath one would repeat it."""
-MAX_PROBLEMS: Final = 100
-"""Problems told at once; after these the rest isn't looked for."""
 
 _INT64: Final = range(-(2**63), 2**63)
 

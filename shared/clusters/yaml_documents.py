@@ -17,8 +17,8 @@ from typing import Any, Final, NoReturn
 
 import yaml
 
-from shared.clusters.trees import MAX_DEPTH, MAX_KEY, MAX_PROBLEMS, MAX_VALUES, step
-from shared.errors import InvalidError, Problem
+from shared.clusters.trees import MAX_DEPTH, MAX_KEY, MAX_VALUES, step
+from shared.errors import MAX_PROBLEMS, InvalidError, Problem
 
 _LOADER: Final[type[Any]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

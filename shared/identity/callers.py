@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from shared.errors import ForbiddenError
+from shared.errors import ForbiddenError, cut
 
 
 class Right(StrEnum):
@@ -48,7 +48,7 @@ class Caller:
         """Raises ForbiddenError for a namespace that isn't the caller's."""
         if not self.sees(namespace):
             raise ForbiddenError(
-                f"Namespace '{namespace}' not allowed for {self.name}. Allowed namespaces: {sorted(self.namespaces or ())}"
+                f"Namespace '{cut(namespace)}' not allowed for {self.name}. Allowed namespaces: {sorted(self.namespaces or ())}"
             )
 
     def require_all_namespaces(self, what: str) -> None:

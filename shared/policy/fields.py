@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from shared.clusters.trees import MAX_PROBLEMS, Path, text_of
-from shared.errors import InvalidError, Problem
+from shared.clusters.trees import Path, text_of
+from shared.errors import MAX_PROBLEMS, InvalidError, Problem
 
 
 class Report:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from shared.clusters.trees import canonical, check_tree
-from shared.errors import ForbiddenError, InvalidError, Problem, TooLargeError
+from shared.errors import ForbiddenError, InvalidError, Problem, TooLargeError, cut
 from shared.policy.fields import Report
 from shared.policy.metadata import LABEL_RULE, is_dns_label
 from shared.policy.settings import Policy, setting
@@ -45,7 +45,7 @@ class Refusals:
         rule = f"must be an allowed namespace: {', '.join(allowed)}; {setting('allowed_namespaces')} allows others"
         self._found.append(
             ForbiddenError(
-                f"Namespace '{namespace}' not allowed. Allowed namespaces: {list(allowed)}",
+                f"Namespace '{cut(namespace)}' not allowed. Allowed namespaces: {list(allowed)}",
                 problems=[Problem(pointer=pointer, value=namespace, rule=rule)],
             )
         )

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import AwareDatetime, Field
 
 from shared.clock import sortable
-from shared.errors import NotFoundError, Problem, clean
+from shared.errors import MAX_PROBLEMS, NotFoundError, Problem, clean
 from shared.jobs.model import Record
 from shared.store import items
 from shared.store.pages import newest_first
@@ -22,7 +22,6 @@ RETENTION = timedelta(days=30)
 EXCERPT_BYTES = 2048
 _PARTITION = "REJECTIONS"
 _FILTERS: dict[str, object] = {"list": "rejections"}
-_MAX_PROBLEMS = 100
 
 
 class RejectedProblem(Record):
@@ -61,7 +60,7 @@ def told(problems: Iterable[Problem]) -> list[RejectedProblem]:
     """Problems in the form in which they are kept."""
     return [
         RejectedProblem(pointer=clean(problem.pointer), value=problem.told, rule=clean(problem.rule))
-        for problem, _ in zip(problems, range(_MAX_PROBLEMS), strict=False)
+        for problem, _ in zip(problems, range(MAX_PROBLEMS), strict=False)
     ]
 
 

@@ -17,11 +17,15 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from shared.errors import cut
+
 log = structlog.get_logger()
 
 HEADER: Final = "X-Request-ID"
 CLIENT_CLOSED: Final = 499
 """What the log says of a client that left before its answer began; the number is nginx's."""
+_LOGGED: Final = 1024
+"""Characters of a path in the log."""
 _SLOW_SECONDS: Final = 1.0
 """Clients give up on answers that take long; of others nobody asks whether they are still there."""
 
@@ -86,7 +90,7 @@ class Requests:
                 await self._app(scope, receive_and_watch, send_and_watch)
             except Exception as error:
                 if not (seen.left and isinstance(error, ClientDisconnect | OSError)):
-                    log.exception("request failed", method=scope["method"], path=scope["path"])
+                    log.exception("request failed", method=scope["method"], path=cut(scope["path"], _LOGGED))
                     if seen.status:
                         raise
                     detail = f"Internal server error (request-id: {own_id})"
@@ -130,7 +134,7 @@ def _tell(scope: Scope, seen: _Seen, note: Note | None) -> None:
     log.info(
         "client left" if seen.left else "request",
         method=scope["method"],
-        path=scope["path"],
+        path=cut(scope["path"], _LOGGED),
         route=route,
         caller=caller.name if caller is not None else None,
         client=scope["client"][0] if scope.get("client") else None,

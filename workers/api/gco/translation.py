@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from shared.errors import ForbiddenError, InvalidError, Problem
+from shared.errors import ForbiddenError, InvalidError, Problem, cut
 from shared.identity.callers import Caller
 from shared.jobs.model import Event, EventType, Head
 from shared.jobs.states import State
@@ -23,7 +23,7 @@ _SETBACKS = {EventType.FAILED, EventType.RETRY, EventType.INTERRUPTED, EventType
 def allowed_namespace(core: Core, caller: Caller, namespace: str) -> str:
     """The namespace, which both the policy and the caller's key allow. Raises ForbiddenError."""
     if namespace not in core.policy.allowed_namespaces:
-        raise ForbiddenError(f"Namespace '{namespace}' not allowed. Allowed namespaces: {list(core.policy.allowed_namespaces)}")
+        raise ForbiddenError(f"Namespace '{cut(namespace)}' not allowed. Allowed namespaces: {list(core.policy.allowed_namespaces)}")
     caller.require_namespace(namespace)
     return namespace
 

@@ -6,10 +6,11 @@ import json
 import re
 from typing import Any, Final
 
-from shared.clusters.trees import MAX_DEPTH, RepeatedKeys
+from shared.clusters.trees import MAX_DEPTH, MAX_VALUES, RepeatedKeys
 from shared.errors import InvalidError, Problem
 
 _BLANK: Final = re.compile(r"[ \t\n\r]*")
+_STRING_OR_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|,', re.DOTALL)
 
 
 def json_documents(text: str, *, limit: int) -> list[object]:
@@ -18,8 +19,10 @@ def json_documents(text: str, *, limit: int) -> list[object]:
     NaN and infinities are left in as numbers, since `check_tree` can tell where they stand.
 
     Raises:
-        InvalidError: a syntax error, with line and column; more than `limit` documents; nesting beyond any sense.
+        InvalidError: a syntax error, with line and column; more than `limit` documents; nesting beyond any sense; more values than
+            `check_tree` takes of all the documents together.
     """
+    _check_count(text, limit=limit * MAX_VALUES)
     documents: list[object] = []
     position = _after_blanks(text, 0)
     while position < len(text):
@@ -29,6 +32,17 @@ def json_documents(text: str, *, limit: int) -> list[object]:
         documents.append(document)
         position = _after_blanks(text, position)
     return documents
+
+
+def _check_count(text: str, *, limit: int) -> None:
+    """Refuse what has too many values before it is read, which would hold up every other thread; there is a comma between two of them."""
+    if text.count(",") <= limit:
+        return
+    commas = 0
+    for found in _STRING_OR_COMMA.finditer(text):
+        commas += found[0] == ","
+        if commas > limit:
+            raise InvalidError([Problem(pointer="", value=None, rule=f"must hold at most {limit} values")])
 
 
 def _read(text: str, position: int) -> tuple[object, int]:

@@ -17,17 +17,22 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from workers.api.requests import refusal
 
 DISCARDED_BYTES: Final = 64 * 1024 * 1024
+_MANY_DIGITS: Final = 20
+"""A length that is beyond every bound; Python reads numbers of a few thousand digits only."""
+READING_SECONDS: Final = 60.0
+"""How long a body up to the limit may take."""
 DISCARDING_SECONDS: Final = 10.0
 """How much is thrown away, and for how long, before a connection is closed on a client that still sends."""
 
 
 class BodyLimit:
-    """Answers 413 to a body of more than `limit` bytes."""
+    """Answers 413 to a body of more than `limit` bytes, and 408 to one that doesn't come to its end in time."""
 
-    def __init__(self, app: ASGIApp, *, limit: int, seconds: float = DISCARDING_SECONDS) -> None:
+    def __init__(self, app: ASGIApp, *, limit: int, seconds: float = DISCARDING_SECONDS, reading: float = READING_SECONDS) -> None:
         self._app = app
         self._limit = limit
         self._seconds = seconds
+        self._reading = reading
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on with its body read."""
@@ -37,7 +42,13 @@ class BodyLimit:
         declared = _declared(scope)
         body = None
         if declared <= self._limit:
-            body = await self._read(receive)
+            try:
+                async with asyncio.timeout(self._reading):
+                    body = await self._read(receive)
+            except TimeoutError:
+                late = f"Request body did not come to its end within {self._reading:g} seconds"
+                await refusal(scope, HTTPStatus.REQUEST_TIMEOUT, late, headers={"Connection": "close"})(scope, receive, send)
+                return
         elif declared <= DISCARDED_BYTES and not _waits(scope):
             await self._discard(receive)
         if body is None:
@@ -78,8 +89,9 @@ class BodyLimit:
 def _declared(scope: Scope) -> int:
     """The length that the headers declare; 0 where they declare none, or nonsense."""
     for name, value in scope["headers"]:
-        if name == b"content-length" and value.isdigit() and len(value) < 20:
-            return int(value)
+        if name == b"content-length" and value.isdigit():
+            digits = value.lstrip(b"0")
+            return int(digits or b"0") if len(digits) < _MANY_DIGITS else DISCARDED_BYTES + 1
     return 0
 
 

@@ -9,12 +9,15 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Final
 
+import h11
 import structlog
 import uvicorn
 from fastapi import FastAPI
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from shared.errors import FleetError
 from shared.settings import Settings
@@ -27,6 +30,9 @@ from workers.api.rate_limits import Rates
 from workers.loopback import is_loopback
 
 log = structlog.get_logger()
+
+HEAD_SECONDS: Final = 20.0
+"""How long a client may take from its connection, or the first byte of another request on it, to the end of the request's headers."""
 
 
 class ServerSettings(BaseSettings):
@@ -99,6 +105,7 @@ async def serve_core(core: Core, where: ServerSettings, stop: asyncio.Event) -> 
 async def _run(app: FastAPI, where: ServerSettings, stop: asyncio.Event, *, grace: float) -> None:
     config = uvicorn.Config(
         app,
+        http=_Protocol,
         host=where.host,
         port=where.port,
         log_config=None,
@@ -117,6 +124,38 @@ async def _run(app: FastAPI, where: ServerSettings, stop: asyncio.Event, *, grac
         await serving
     finally:
         asked.cancel()
+
+
+class _Protocol(H11Protocol):
+    """Uvicorn's own, which would wait for ever for the rest of a request's headers; between requests it has its keep-alive timeout."""
+
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait."""
+        super().connection_made(transport)
+        self._expect_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Wait on while there is no whole head."""
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._stop_waiting()
+        elif self._late is None:
+            self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing comes any more."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _expect_head(self) -> None:
+        self._late = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def _stop_waiting(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
 
 
 class _Server(uvicorn.Server):

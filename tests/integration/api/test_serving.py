@@ -60,3 +60,23 @@ async def test_with_an_identity_source_any_host_is_answered(shared_core):
     async with served(core) as client:
         assert (await client.get("/healthz", headers={"Host": "fleet.example"})).status_code == 200
         assert (await client.get("/", headers={"Host": "fleet.example"})).status_code == 401
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: x"])
+async def test_a_request_whose_head_does_not_come_to_its_end_is_not_waited_for_for_ever(shared_core, monkeypatch, sent):
+    monkeypatch.setattr("workers.api.server.HEAD_SECONDS", 0.2)
+    async with served(shared_core) as client, asyncio.timeout(20):
+        reader, writer = await asyncio.open_connection("127.0.0.1", client.base_url.port)
+        writer.write(sent)
+        assert await reader.read() == b""
+        writer.close()
+
+
+async def test_a_length_beyond_all_bounds_is_answered_at_once(shared_core):
+    async with served(shared_core) as client, asyncio.timeout(5):
+        reader, writer = await asyncio.open_connection("127.0.0.1", client.base_url.port)
+        writer.write(b"POST /api/v1/queue/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99999999999999999999\r\n\r\n{")
+        answered = await reader.readline()
+        writer.close()
+
+    assert b"413" in answered

@@ -88,9 +88,27 @@ async def test_a_client_that_stalls_is_answered_in_the_end():
     assert sent[0]["status"] == 413
 
 
-@pytest.mark.parametrize(("declared", "status"), [(b"6", 413), (b"5", 200), (b"-6", 200), (b"nonsense", 200), (b"9" * 30, 200)])
+@pytest.mark.parametrize(
+    ("declared", "status"), [(b"6", 413), (b"5", 200), (b"-6", 200), (b"nonsense", 200), (b"9" * 20, 413), (b"9" * 5000, 413)]
+)
 async def test_a_declared_length_is_believed_only_when_it_is_too_large(declared, status):
     assert (await call(5, b"12345", headers=[(b"content-length", declared)]))[1] == status
+
+
+async def test_a_body_that_stops_in_the_middle_is_not_waited_for_for_ever():
+    sent = []
+    parts = [{"type": "http.request", "body": b"12", "more_body": True}]
+
+    async def half():
+        return parts.pop() if parts else await asyncio.Event().wait()
+
+    async def send(message):
+        sent.append(message)
+
+    await BodyLimit(None, limit=5, reading=0.01)({"type": "http", "headers": [(b"content-length", b"4")]}, half, send)
+
+    assert sent[0]["status"] == 408
+    assert (b"connection", b"close") in sent[0]["headers"]
 
 
 async def test_other_scopes_pass():

@@ -81,4 +81,5 @@ def decode(text: str) -> Position:
 
 def refused(text: str) -> InvalidError:
     """The error of a text that is no position."""
-    return InvalidError([Problem(pointer="/last_event_id", value=text, rule="must be the id of an event of this stream, as it was sent")])
+    rule = "Last-Event-ID must be the id of an event of this stream, as it was sent"
+    return InvalidError([Problem(pointer="/last_event_id", value=text, rule=rule)])

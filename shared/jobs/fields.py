@@ -6,12 +6,14 @@ silently without effect.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from shared.errors import MAX_PROBLEMS, cut
 from shared.jobs.model import RetryPolicy, Timeouts
 from shared.jobs.submission import ANY_REGION, MAX_PRIORITY, JobRequest
 
@@ -22,12 +24,43 @@ MAX_LABEL_BYTES = 2048
 """Keys and values together. Labels stand in the head, which is to stay below 4 KB."""
 
 
-def _exact(value: object) -> object:
-    """A JSON number as the decimal that was written; anything else is left to be refused."""
-    return Decimal(str(value)) if isinstance(value, int | float) and not isinstance(value, bool) else value
+_WORDS = {
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "list_type": "must be an array",
+    "none_required": "must be null",
+}
+"""What pydantic says in the words of Python, in those of JSON."""
+_LENGTHS = {
+    "too_long": "must have at most {max_length} items",
+    "too_short": "must have at least {min_length} items",
+}
 
 
-def _object(value: object) -> object:
+def rule_of(error: Mapping[str, Any]) -> str:
+    """The rule that an error of pydantic tells of, for somebody who knows JSON and no Python."""
+    context = error.get("ctx", {})
+    if error["type"] in _LENGTHS and "field_type" in context:
+        return _LENGTHS[error["type"]].format(**context)
+    return _WORDS.get(error["type"]) or str(error["msg"])
+
+
+def _decimal(value: object) -> Decimal | None:
+    """A JSON number as the decimal that was written; None for anything else."""
+    if isinstance(value, Decimal):
+        return value
+    return Decimal(str(value)) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _exact(value: object) -> Decimal:
+    exact = _decimal(value)
+    if exact is None:
+        raise PydanticCustomError("decimal_type", "must be a number")
+    return exact
+
+
+def _object(value: object) -> dict[Any, Any] | BaseModel:
     """Anything but an object is refused in the words of JSON, where pydantic would speak of dictionaries and instances."""
     if not isinstance(value, dict | BaseModel):
         raise PydanticCustomError("dict_type", "must be an object")
@@ -40,29 +73,50 @@ def _array(value: object) -> object:
     return value
 
 
+class _Fields(BaseModel):
+    """What is read from an object. One with so many unknown fields that nobody wants to be told of each is refused as a whole."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, value: object) -> object:
+        found = _object(value)
+        if isinstance(found, dict) and len(found) > MAX_PROBLEMS:
+            known = {field.alias or name for name, field in cls.model_fields.items()}
+            unknown = [key for key in found if key not in known]
+            if len(unknown) > MAX_PROBLEMS:
+                rule = "must have no fields but {known}, and has {count} others, such as '{first}'"
+                told = {"known": ", ".join(sorted(known)), "count": len(unknown), "first": cut(str(unknown[0]))}
+                raise PydanticCustomError("extra_forbidden", rule, told)
+        return found
+
+
+def _few(labels: object) -> object:
+    """Labels that can't be short enough are refused before each is looked at."""
+    found = _object(labels)
+    if isinstance(found, dict) and len(found) > MAX_LABEL_BYTES:
+        raise PydanticCustomError("too_long", "must have at most {limit} bytes of keys and values", {"limit": MAX_LABEL_BYTES})
+    return found
+
+
 JsonObject = Annotated[dict[str, Any], BeforeValidator(_object)]
 
 Price = Annotated[Decimal, BeforeValidator(_exact), Field(gt=0), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})]
 """USD an hour, as a JSON number."""
 
 
-class Strict(BaseModel):
+class Strict(_Fields):
     """A body without unknown fields and without conversions."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
-    _is_object = model_validator(mode="before")(_object)
 
-
-class RetryOptions(RetryPolicy):
+class RetryOptions(_Fields, RetryPolicy):
     """How often an execution is tried, and how long between. Interruptions are counted apart from attempts."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
-    _is_object = model_validator(mode="before")(_object)
 
-
-class TimeoutOptions(Timeouts):
+class TimeoutOptions(_Fields, Timeouts):
     """Limits in seconds; null means no limit.
 
     `queue_seconds` from submission to the start on a cluster, `execution_seconds` of one execution from its first running pod,
@@ -70,8 +124,6 @@ class TimeoutOptions(Timeouts):
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-
-    _is_object = model_validator(mode="before")(_object)
 
 
 class JobFields(Strict):
@@ -81,7 +133,7 @@ class JobFields(Strict):
     target_region: str = Field(description="A region of the fleet, or `any`: one with free GPUs, then the one with the shortest queue.")
     namespace: str = Field(default=DEFAULT_NAMESPACE, description="The namespace of all objects of the job.")
     priority: int = Field(default=0, ge=0, le=MAX_PRIORITY, description="100 goes first.")
-    labels: Annotated[dict[str, str], BeforeValidator(_object)] | None = Field(
+    labels: Annotated[dict[str, str], BeforeValidator(_few)] | None = Field(
         default=None, description="Labels for the job's objects, by the grammar of Kubernetes."
     )
     supporting: Annotated[list[JsonObject], BeforeValidator(_array)] = Field(
@@ -136,7 +188,7 @@ def envelope(document: dict[str, Any], *, idempotency_key: str | None = None) ->
         idempotency_key=given if isinstance(given, str) else None,
         retry=_read(RetryOptions, document.get("retry")) or RetryPolicy(),
         timeouts=_read(TimeoutOptions, document.get("timeouts")) or Timeouts(),
-        max_spot_price=price if isinstance(price := _exact(document.get("max_spot_price")), Decimal) else None,
+        max_spot_price=_decimal(document.get("max_spot_price")),
         spot_instance_type=_text(document.get("spot_instance_type")),
     )
 

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from shared.clusters.trees import step
 from shared.errors import InvalidError, Problem
-from shared.jobs.fields import JobFields, Strict
+from shared.jobs.fields import JobFields, Strict, rule_of
 
 MAX_OBJECT_BYTES = 6 * 1024 * 1024
 """The largest object that an S3 pointer may point to."""
@@ -78,7 +78,7 @@ def _validated(kind: type[M], document: Any) -> M:
 
 def _problem(error: ErrorDetails) -> Problem:
     shown = None if isinstance(error["input"], dict | list) else error["input"]
-    return Problem(pointer="".join(step(part) for part in error["loc"]), value=shown, rule=error["msg"])
+    return Problem(pointer="".join(step(part) for part in error["loc"]), value=shown, rule=rule_of(error))
 
 
 def json_schema() -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from shared.clusters.trees import step
 from shared.costs.model import Window
 from shared.errors import InvalidError, Problem
-from shared.jobs.fields import Strict
+from shared.jobs.fields import Strict, rule_of
 from shared.times import Moment
 
 
@@ -46,7 +46,7 @@ def parse(body: str | bytes) -> CostTask:
             Problem(
                 pointer="".join(step(part) for part in one["loc"]),
                 value=None if isinstance(one["input"], dict | list) else one["input"],
-                rule=one["msg"],
+                rule=rule_of(one),
             )
             for one in error.errors(include_url=False)
         ) from None

@@ -19,8 +19,8 @@ _VERSION = 1
 _MAX_LENGTH = 2048
 _POSITION = re.compile(r"\d{8}T\d{6}\.\d{6}Z#[A-Za-z0-9._-]{1,128}")
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+")
-INVALID = "Invalid queue cursor"
-OTHER_FILTERS = "Queue cursor does not match the requested filters"
+INVALID = "Invalid cursor"
+OTHER_FILTERS = "Cursor does not match the requested filters"
 
 
 def encode(position: str, filters: Mapping[str, object]) -> str:

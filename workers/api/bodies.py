@@ -9,27 +9,32 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import ContextVar
+from email.message import Message
 from functools import wraps
-from typing import Any
+from typing import Any, Final
 
 from fastapi import HTTPException, Request, Response
+from fastapi._compat import field_annotation_is_sequence
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from shared.clusters.json_bodies import read_body
-from shared.clusters.trees import step
-from shared.errors import InvalidError, Problem
+from shared.clusters.trees import step, text_rule
+from shared.errors import MAX_PROBLEMS, InvalidError, Problem, cut
 from workers.submitting import further_problems
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 Endpoint = Callable[..., Coroutine[Any, Any, Any]]
+
+_CHARSETS: Final = frozenset({"utf-8", "utf8", "us-ascii"})
+"""What may be said of a body that is read as UTF-8 (RFC 8259, section 8.1)."""
 
 _looking_only: ContextVar[bool] = ContextVar("looking_only", default=False)
 """Whether the request at hand is refused already, so that FastAPI is only to tell what else is wrong with it."""
 
 
 class RefusedRequestError(HTTPException):
-    """A request that breaks rules: of its query, of the fields that FastAPI knows, of its body.
+    """A request that breaks rules: of its headers and its query, of the fields that FastAPI knows, of its body.
 
     An HTTPException, since FastAPI turns any other that comes up while it reads a body into "There was an error parsing the body".
     """
@@ -37,11 +42,13 @@ class RefusedRequestError(HTTPException):
     def __init__(
         self,
         *,
+        headers: Sequence[Problem] = (),
         query: Sequence[Problem] = (),
         fields: Sequence[Mapping[str, Any]] = (),
         body: Sequence[Problem] = (),
         kind: str = "value_error",
     ) -> None:
+        self.sent_headers = tuple(headers)
         self.query = tuple(query)
         self.fields = tuple(fields)
         self.body = tuple(body)
@@ -72,19 +79,20 @@ class StrictRoute(APIRoute):
 
         async def handle_strictly(request: Request) -> Response:
             strict = StrictRequest(request.scope, request.receive)
-            query = self._query_problems(request)
-            looking = _looking_only.set(bool(query))
+            headers, query = self._header_problems(strict), self._query_problems(strict)
+            looking = _looking_only.set(bool(headers or query))
             try:
-                self._check_content_type(request)
+                self._check_content_type(strict)
                 return await handle(strict)
             except RefusedRequestError as refused:
-                raise RefusedRequestError(query=query, fields=refused.fields, body=refused.body, kind=refused.kind) from None
+                told = (*headers, *refused.sent_headers)
+                raise RefusedRequestError(headers=told, query=query, fields=refused.fields, body=refused.body, kind=refused.kind) from None
             except RequestValidationError as error:
                 further = await self.further(request, error.body, error.errors())
-                raise RefusedRequestError(query=query, fields=error.errors(), body=further) from None
+                raise RefusedRequestError(headers=headers, query=query, fields=error.errors(), body=further) from None
             except _NothingElseError:
                 further = await self.further(request, await strict.json() if self.body_field is not None else None, ())
-                raise RefusedRequestError(query=query, body=further) from None
+                raise RefusedRequestError(headers=headers, query=query, body=further) from None
             finally:
                 _looking_only.reset(looking)
 
@@ -95,25 +103,38 @@ class StrictRoute(APIRoute):
         del request, document, told
         return ()
 
+    def _header_problems(self, request: Request) -> list[Problem]:
+        """What is wrong with the headers that the operation has: the same rules as for parameters of the query."""
+        problems = []
+        for field in (field for dependant in _with_dependencies(self.dependant) for field in dependant.header_params):
+            values = request.headers.getlist(field.alias)
+            if values and (rule := _rule_against(values, several=field_annotation_is_sequence(field.field_info.annotation))):
+                problems.append(Problem(pointer=step(field.alias), value=", ".join(values), rule=rule))
+        return problems
+
     def _query_problems(self, request: Request) -> list[Problem]:
         if not request.scope["query_string"]:
             return []
         known = sorted({field.alias for dependant in _with_dependencies(self.dependant) for field in dependant.query_params})
-        rule = f"must be a parameter of this operation, which has {', '.join(known) or 'none'}"
+        given: dict[str, list[str]] = {}
+        for name, value in request.query_params.multi_items():
+            given.setdefault(name, []).append(value)
+        if len(given) > MAX_PROBLEMS:
+            return [Problem(pointer="", value=None, rule=f"must have at most {MAX_PROBLEMS} parameters, and has {len(given)}")]
+        unknown = f"must be a parameter of this operation, which has {', '.join(known) or 'none'}"
         problems = []
-        for name in dict.fromkeys(request.query_params):
-            values = request.query_params.getlist(name)
-            if name not in known:
-                problems.append(Problem(pointer=step(name), value=values[0], rule=rule))
-            elif len(values) > 1:
-                problems.append(Problem(pointer=step(name), value=", ".join(values), rule="must be given once"))
+        for name, values in given.items():
+            if (rule := _rule_against(values) if name in known else unknown) is not None:
+                problems.append(Problem(pointer=step(cut(name)), value=", ".join(values) if name in known else values[0], rule=rule))
         return problems
 
     def _check_content_type(self, request: Request) -> None:
-        found = request.headers.get("content-type")
-        if self.body_field is not None and not _is_json(found or ""):
-            rule = "the body must be JSON, sent as Content-Type: application/json"
-            raise RefusedRequestError(body=[Problem(pointer="", value=found, rule=rule)], kind="json_invalid")
+        if self.body_field is None:
+            return
+        found = request.headers.getlist("content-type")
+        if rule := _content_type_rule(found):
+            problem = Problem(pointer="/Content-Type", value=", ".join(found) or None, rule=rule)
+            raise RefusedRequestError(headers=[problem], kind="json_invalid")
 
 
 class JobRoute(StrictRoute):
@@ -154,6 +175,21 @@ def _with_dependencies(dependant: Any) -> Iterable[Any]:
         yield from _with_dependencies(one)
 
 
-def _is_json(content_type: str) -> bool:
-    kind = content_type.partition(";")[0].strip().lower()
-    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+def _rule_against(values: Sequence[str], *, several: bool = False) -> str | None:
+    """The rule that the texts of one parameter or header break; most of them mean something only once."""
+    if len(values) > 1 and not several:
+        return "must be given once"
+    return next(filter(None, map(text_rule, values)), None)
+
+
+def _content_type_rule(values: Sequence[str]) -> str | None:
+    if len(values) > 1:
+        return "must be given once"
+    header = Message()
+    header["Content-Type"] = values[0] if values else ""
+    kind = header.get_content_type()
+    if not values or not (kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))):
+        return "the body must be JSON, sent as Content-Type: application/json"
+    if (header.get_content_charset() or "utf-8") not in _CHARSETS:
+        return "the body must be UTF-8, as all JSON is: Content-Type: application/json"
+    return None

@@ -7,8 +7,9 @@ that a client that reads those reads ours, and a JSON pointer besides.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPMethod, HTTPStatus
+from itertools import chain, islice
 from typing import Annotated, Any, Final
 
 import structlog
@@ -24,6 +25,7 @@ from starlette.types import Scope
 from shared.clusters.errors import ApiError
 from shared.clusters.trees import step
 from shared.errors import (
+    MAX_PROBLEMS,
     ConflictError,
     FleetError,
     ForbiddenError,
@@ -34,15 +36,20 @@ from shared.errors import (
     TooLargeError,
     UnavailableError,
     clean,
+    cut,
 )
 from shared.jobs.changes import ContestedError
+from shared.jobs.fields import rule_of
 from shared.jobs.ports import LostError
 from workers.api.bodies import RefusedRequestError
 from workers.api.requests import refusal
 
 log = structlog.get_logger()
 
-_HEADERS = {"/idempotency_key": ("header", "Idempotency-Key"), "/last_event_id": ("header", "Last-Event-ID")}
+_HEADERS = {"/idempotency_key": "Idempotency-Key", "/last_event_id": "Last-Event-ID"}
+"""Where the core speaks of what comes in a header."""
+_MAX_POINTER: Final = 2048
+_MAX_RULE: Final = 2048
 _BUSY = "the fleet is busy or a part of it does not answer; try again"
 
 
@@ -119,23 +126,23 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RefusedRequestError)
     async def _refused(request: Request, error: RefusedRequestError) -> JSONResponse:
-        query = [_told(problem, ("query",), "value_error") for problem in error.query]
-        body = [_told(problem, ("body",), error.kind) for problem in error.body]
-        return _invalid(request.scope, [*query, *map(_from_fastapi, error.fields), *body])
+        outside = chain(_all_told(error.sent_headers, "header"), _all_told(error.query, "query"))
+        told = chain(outside, map(_from_fastapi, error.fields), _all_told(error.body, "body", error.kind))
+        return _invalid(request.scope, told, count=sum(map(len, (error.sent_headers, error.query, error.fields, error.body))))
 
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> JSONResponse:
         detail, headers = error.detail, dict(error.headers or {})
         if error.status_code == HTTPStatus.NOT_FOUND and detail == HTTPStatus.NOT_FOUND.phrase:
-            detail = f"Not Found: there is nothing at {clean(request.url.path)}"
+            detail = f"Not Found: there is nothing at {cut(request.url.path)}"
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             headers["Allow"] = ", ".join(_allowed(app, request.scope))
-            detail = f"Method Not Allowed: {clean(request.url.path)} takes {headers['Allow']}"
+            detail = f"Method Not Allowed: {cut(request.url.path)} takes {headers['Allow']}"
         return refusal(request.scope, error.status_code, detail, headers=headers)
 
     @app.exception_handler(RequestValidationError)
     async def _fields(request: Request, error: RequestValidationError) -> JSONResponse:
-        return _invalid(request.scope, (_from_fastapi(one) for one in error.errors()))
+        return _invalid(request.scope, map(_from_fastapi, error.errors()), count=len(error.errors()))
 
 
 def answer(scope: Scope, error: FleetError) -> JSONResponse:
@@ -143,10 +150,11 @@ def answer(scope: Scope, error: FleetError) -> JSONResponse:
     match error:
         case InvalidError():
             place = "body" if scope["method"] in {"POST", "PUT", "PATCH"} else "query"
-            return _invalid(scope, (_told(problem, (place,), "value_error") for problem in error.problems))
+            return _invalid(scope, _all_told(error.problems, place), count=len(error.problems))
         case TooLargeError():
-            told = [_told(problem, ("body",), "too_large") for problem in error.problems]
-            return _invalid(scope, [one | {"ctx": {"size": error.size, "limit": error.limit}} for one in told])
+            limits = {"ctx": {"size": error.size, "limit": error.limit}}
+            told = (one | limits for one in _all_told(error.problems, "body", "too_large"))
+            return _invalid(scope, told, count=len(error.problems))
         case ForbiddenError():
             return refusal(scope, HTTPStatus.FORBIDDEN, str(error))
         case NotFoundError():
@@ -171,8 +179,15 @@ def _unavailable(scope: Scope, detail: str, retry_after: float | None = None) ->
     return refusal(scope, HTTPStatus.SERVICE_UNAVAILABLE, detail, headers={"Retry-After": str(math.ceil(retry_after or 1))})
 
 
-def _invalid(scope: Scope, problems: Iterable[Mapping[str, Any]]) -> JSONResponse:
-    return refusal(scope, HTTPStatus.UNPROCESSABLE_ENTITY, list(problems))
+def _invalid(scope: Scope, problems: Iterable[Mapping[str, Any]], *, count: int) -> JSONResponse:
+    """The first hundred of so many problems, made when they are told, and how many more there are."""
+    told = list(islice(problems, MAX_PROBLEMS))
+    if (more := count - len(told)) > 0:
+        rule = f"and {more} more problems, which are not told one by one"
+        told.append(
+            {"type": "too_many_problems", "loc": told[-1]["loc"][:1], "msg": rule, "input": None, "pointer": "", "ctx": {"more": more}}
+        )
+    return refusal(scope, HTTPStatus.UNPROCESSABLE_ENTITY, told)
 
 
 def _allowed(app: FastAPI, scope: Scope) -> list[str]:
@@ -182,24 +197,31 @@ def _allowed(app: FastAPI, scope: Scope) -> list[str]:
     return sorted({*found, *([HTTPMethod.HEAD] if HTTPMethod.GET in found else [])})
 
 
-def _told(problem: Problem, place: tuple[str, ...], kind: str) -> dict[str, Any]:
-    where = _HEADERS.get(problem.pointer) or (*place, *_steps(problem.pointer))
-    return {
-        "type": kind,
-        "loc": list(where),
-        "msg": clean(problem.rule),
-        "input": problem.told,
-        "pointer": clean(problem.pointer),
-    }
+def _all_told(problems: Sequence[Problem], place: str, kind: str = "value_error") -> Iterable[dict[str, Any]]:
+    return (_told(problem, place, kind) for problem in problems)
+
+
+def _told(problem: Problem, place: str, kind: str) -> dict[str, Any]:
+    header = _HEADERS.get(problem.pointer)
+    where, pointer = ("header", step(header)) if header else (place, _near(clean(problem.pointer)))
+    return {"type": kind, "loc": [where, *_steps(pointer)], "msg": cut(problem.rule, _MAX_RULE), "input": problem.told, "pointer": pointer}
 
 
 def _from_fastapi(error: Mapping[str, Any]) -> dict[str, Any]:
-    loc = [part if isinstance(part, int) else clean(str(part)) for part in error["loc"]]
-    pointer = "".join(step(part) for part in loc[1:])
-    told = Problem(pointer=pointer, value=error.get("input"), rule=error["msg"]).told
-    return {"type": error["type"], "loc": loc, "msg": error["msg"], "input": told, "pointer": pointer}
+    place, *loc = [part if isinstance(part, int) else clean(str(part)) for part in error["loc"]]
+    pointer = "".join(map(step, loc))
+    if len(pointer) > _MAX_POINTER:
+        pointer = _near(pointer)
+        loc = _steps(pointer)
+    told = Problem(pointer=pointer, value=error.get("input"), rule=cut(rule_of(error), _MAX_RULE))
+    return {"type": error["type"], "loc": [place, *loc], "msg": told.rule, "input": told.told, "pointer": pointer}
+
+
+def _near(pointer: str) -> str:
+    """The pointer, or one to what is around its place where it is longer than anybody reads: keys may be long, and depths great."""
+    return pointer if len(pointer) <= _MAX_POINTER else pointer[:_MAX_POINTER].rpartition("/")[0]
 
 
 def _steps(pointer: str) -> list[str | int]:
     parts = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
-    return [int(part) if part.isascii() and part.isdigit() and len(part) < 10 else clean(part) for part in parts]
+    return [int(part) if part.isascii() and part.isdigit() and len(part) < 10 else part for part in parts]

@@ -208,7 +208,7 @@ EVERYTHING = {
     "/retry/backoff_seconds",
     "/timeouts/queue_seconds",
     "/timeouts/execution_seconds",
-    "/idempotency_key",
+    "/Idempotency-Key",
 }
 
 

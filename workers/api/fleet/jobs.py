@@ -83,7 +83,7 @@ async def get_logs(
     container: Annotated[str | None, Query(max_length=63)] = None,
     tail: Annotated[int | None, Query(ge=1, le=100_000)] = None,
     follow: bool = False,
-    accept: Annotated[str, Header(include_in_schema=False)] = "",
+    accept: Annotated[list[str] | None, Header(include_in_schema=False)] = None,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", description="Where earlier events are gone on from")] = None,
 ) -> StreamingResponse:
     """What the containers of an execution wrote: kept logs of one that has ended, live ones of one that runs.
@@ -96,7 +96,7 @@ async def get_logs(
         raise NotFoundError("Execution", f"{head.id}/{execution}")
     if not follow:
         return StreamingResponse(await logs.read(core, head, wanted), media_type="text/plain; charset=utf-8")
-    as_events = EVENTS_TYPE in accept
+    as_events = any(EVENTS_TYPE in one for one in accept or ())
     position = decode(last_event_id) if last_event_id and as_events else None
     follower = following.JobFollower(core, head, wanted, position)
     chunks = following.events(follower) if as_events else following.text(follower)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from shared.clusters.trees import canonical
+from shared.errors import InvalidError
 from shared.jobs.model import Head
-from shared.store import keys
+from shared.store import cursors, keys
 from shared.store.listing import Filters
 from workers.api.core import Core
 from workers.api.gco.schemas import QueuedJob
@@ -16,6 +18,11 @@ MAX_PAGE_BYTES = 4 * 1024 * 1024
 """Bytes of manifests in one page: below the 6 MB that Lambda answers with, escapes included. A page that would have more ends earlier."""
 _TOGETHER = 50
 """Manifests read in one request; what is read beyond the weight of a page is thrown away, so not too many."""
+_CURSOR_RULES: Final = {
+    cursors.INVALID: "Invalid queue cursor",
+    cursors.OTHER_FILTERS: "Queue cursor does not match the requested filters",
+}
+"""In the words of this door, which has a cursor for no other list."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,7 +36,10 @@ class RecordPage:
 
 async def page(core: Core, filters: Filters, *, limit: int, cursor: str | None) -> RecordPage:
     """One page. Requests: those of `Listing.page`, and a batch read for each fifty jobs. Raises InvalidError for a bad cursor."""
-    listed = await core.listing.page(filters, limit=limit, cursor=cursor)
+    try:
+        listed = await core.listing.page(filters, limit=limit, cursor=cursor)
+    except InvalidError as invalid:
+        raise InvalidError(replace(one, rule=_CURSOR_RULES.get(one.rule, one.rule)) for one in invalid.problems) from None
     jobs: list[QueuedJob] = []
     weight = 0
     for start in range(0, len(listed.heads), _TOGETHER):

@@ -22,7 +22,7 @@ from shared.clusters.trees import step
 from shared.errors import ForbiddenError, InvalidError, Problem, TooLargeError
 from shared.policy.manifests import check_manifest
 from shared.policy.settings import Policy
-from shared.templates.placeholders import Filled, fill, places
+from shared.templates.placeholders import PLACEHOLDER, Filled, fill, places, unclosed
 
 NAME: Final = "name"
 """The parameter that is the name of what is made; whoever asks for it gives it apart."""
@@ -53,6 +53,11 @@ class Instance:
 
     manifest: dict[str, Any]
     parameters: dict[str, Any]
+    origins: Mapping[str, tuple[str, ...]]
+
+    def as_asked(self, problem: Problem) -> Problem:
+        """A problem of the filled manifest, told with the field of the request that is to blame."""
+        return _as_asked(problem, self.origins)
 
 
 def instance(
@@ -80,10 +85,10 @@ def instance(
         _settle(made, filled, namespace, policy)
     elif problems:
         problems.sort(key=lambda problem: problem.pointer)
-        raise InvalidError([*problems, *map(as_asked, _decided(_settle(made, filled, namespace, policy), filled))])
+        raise InvalidError([*problems, *_decided(_settle(made, filled, namespace, policy), filled)])
     if [pointer for pointer, _ in expanded(made, MANIFEST)] != [MANIFEST]:
         raise InvalidError([Problem(pointer=f"{MANIFEST}/kind", value=made["kind"], rule="must be the kind of one object, not of a list")])
-    return Instance(manifest=made, parameters=values)
+    return Instance(manifest=made, parameters=values, origins=filled.origins)
 
 
 def all_problems(
@@ -101,17 +106,21 @@ def all_problems(
         made = instance(manifest, defaults, given, name=name, namespace=namespace, template=template, policy=policy)
     except (InvalidError, TooLargeError) as refusal:
         return tuple(refusal.problems)
-    return tuple(map(as_asked, _policy_problems(made.manifest, namespace, policy)))
+    return tuple(map(made.as_asked, _policy_problems(made.manifest, namespace, policy)))
 
 
 def check_template(name: object, manifest: Mapping[str, Any], defaults: Mapping[str, Any], *, policy: Policy) -> list[Problem]:
-    """What is wrong with a template: its name, values that fit nowhere, and what the policy has against its manifest with its defaults.
+    """What is wrong with a template: its name, placeholders that are begun and not closed, values that fit nowhere, and what the policy
+    has against its manifest with its defaults.
 
     Where a required parameter stands nothing is known yet. What the policy says of those places, of what is beneath them, and of
-    what they are a part of (a sum, a rule about siblings) is left out; it is said when the template is used. A template whose parameters
-    all have defaults is checked as a whole.
+    what they are a part of (a sum, a rule about siblings) is left out; it is said when the template is used. But `apiVersion` and `kind`
+    must stand in every template, or keys that may become them. A template whose parameters all have defaults is checked as a whole.
     """
-    problems = []
+    problems = [
+        Problem(pointer=f"{MANIFEST}{place.pointer}", value=None, rule=f"must close the placeholder that it begins: {{{{{place.name}}}}}")
+        for place in unclosed(manifest)
+    ]
     if isinstance(name, str) and not is_name(name):
         problems.append(Problem(pointer="/name", value=name, rule=NAME_RULE))
     used = {place.name for place in places(manifest)}
@@ -125,12 +134,28 @@ def check_template(name: object, manifest: Mapping[str, Any], defaults: Mapping[
     made = _placed(filled.manifest, SAMPLE, None)
     namespace = None if _names_a_namespace(made) else next(iter(policy.allowed_namespaces), "")
     found = _settle(made, filled, namespace, policy)
-    return [*problems, *filled.problems, *_decided(found, filled)]
+    decided = _decided(found, filled)
+    told = {problem.pointer for problem in decided}
+    return [*problems, *filled.problems, *decided, *(one for one in _without_kind(filled.manifest) if one.pointer not in told)]
 
 
-def as_asked(problem: Problem) -> Problem:
-    """A problem of a filled manifest, told at the field of the request that is to blame."""
-    return replace(problem, pointer=_ELSEWHERE.get(problem.pointer, problem.pointer))
+def _as_asked(problem: Problem, origins: Mapping[str, tuple[str, ...]]) -> Problem:
+    if problem.pointer in _ELSEWHERE:
+        return replace(problem, pointer=_ELSEWHERE[problem.pointer])
+    blamed = list(dict.fromkeys(name for place in _beginnings(problem.pointer) for name in origins.get(place, ())))
+    if not blamed:
+        return problem
+    which = " and ".join(f"'{name}'" for name in blamed)
+    return replace(problem, rule=f"{problem.rule} (from the parameter{'s' if len(blamed) > 1 else ''} {which})")
+
+
+def _without_kind(manifest: Mapping[str, Any]) -> list[Problem]:
+    """What a manifest must say of itself, and doesn't, whatever its open keys become."""
+    missing = [name for name in ("apiVersion", "kind") if name not in manifest]
+    may_become_one = [key for key, value in manifest.items() if isinstance(value, str) and PLACEHOLDER.search(key)]
+    if len(missing) <= len(may_become_one):
+        return []
+    return [Problem(pointer=f"{MANIFEST}/{name}", value=None, rule="is required: no placeholder stands in its place") for name in missing]
 
 
 def _names_a_namespace(manifest: dict[str, Any]) -> bool:
@@ -197,9 +222,10 @@ def _policy_problems(manifest: dict[str, Any], namespace: str | None, policy: Po
 
 
 def _decided(problems: Iterable[Problem], filled: Filled) -> list[Problem]:
-    """The problems that don't hang on what is open: neither there, nor beneath, nor about something that it is a part of."""
+    """The problems that don't hang on what is open, as they were asked for: neither there, nor beneath, nor about what it is a part of."""
     around = {beginning for place in filled.open for beginning in _beginnings(place)}
-    return [one for one in problems if one.pointer not in around and not any(way in filled.open for way in _beginnings(one.pointer))]
+    sure = [one for one in problems if one.pointer not in around and not any(way in filled.open for way in _beginnings(one.pointer))]
+    return [_as_asked(one, filled.origins) for one in sure]
 
 
 def _beginnings(pointer: str) -> Iterator[str]:

@@ -3,6 +3,9 @@
 A placeholder is `{{ name }}`, the name of letters, digits, '_' and '-', blanks around it allowed. Whatever else has braces is plain text. A
 value is never looked at for placeholders, so it can't bring any in, and none can be left half made by another; whoever wants two braces in
 a manifest gives them as a value.
+
+Plain text are also stray braces (`}}`, `{{ .State }}`, `{{a,b},c}`), with one exception: two braces and a name with nothing behind it, or
+with one brace (`{{ name`, `{{name}`), are a placeholder that somebody meant. A template with one is refused when it is made (`unclosed`).
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from shared.clusters.trees import Path, canonical, step, text_of
 from shared.errors import Problem, TooLargeError
 
 PLACEHOLDER: Final = re.compile(r"\{\{[ \t\r\n]*+([A-Za-z0-9_-]++)[ \t\r\n]*+\}\}")
+_UNCLOSED: Final = re.compile(r"\{\{[ \t\r\n]*+([A-Za-z0-9_-]++)[ \t\r\n]*+(?:\}(?!\})|\Z)")
 NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -47,27 +51,43 @@ class Filled:
 
     `open` are the JSON pointers of what is undecided, since a value is missing or wrong: those strings stand as they were, and an object
     with such a key is undecided as a whole. `texts` are the places where a number or a boolean stands alone, and how JSON writes it.
+    `origins` are the places that were made of values, a key's being that of its entry, with the names of the parameters.
     """
 
     manifest: Any
     problems: tuple[Problem, ...]
     open: frozenset[str]
     texts: Mapping[str, str]
+    origins: Mapping[str, tuple[str, ...]]
 
 
 def places(manifest: Any) -> Iterator[Place]:
     """Every placeholder of a checked tree, in the order of the document."""
+    for text, path, is_key in _texts(manifest):
+        whole = None if is_key else PLACEHOLDER.fullmatch(text)
+        for match in [whole] if whole else PLACEHOLDER.finditer(text):
+            yield Place(name=match[1], pointer=text_of(path), role=Role.WHOLE if whole else Role.PART)
+
+
+def unclosed(manifest: Any) -> Iterator[Place]:
+    """What was meant to be a placeholder, and is begun and not closed."""
+    for text, path, _ in _texts(manifest):
+        for match in _UNCLOSED.finditer(text):
+            yield Place(name=match[1], pointer=text_of(path), role=Role.PART)
+
+
+def _texts(manifest: Any) -> Iterator[tuple[str, Path, bool]]:
+    """Every string of a tree with its path, and every key with that of its entry, which it tells; in the order of the document."""
     stack: list[tuple[Any, Path]] = [(manifest, None)]
     while stack:
         found, path = stack.pop()
         if isinstance(found, str):
-            yield from _in_text(found, path)
+            yield found, path, False
         elif isinstance(found, list):
             stack.extend(reversed([(item, (path, index)) for index, item in enumerate(found)]))
         elif isinstance(found, dict):
             for key in found:
-                for match in PLACEHOLDER.finditer(key):
-                    yield Place(name=match[1], pointer=text_of((path, key)), role=Role.PART)
+                yield key, (path, key), True
             stack.extend(reversed([(item, (path, key)) for key, item in found.items()]))
 
 
@@ -84,7 +104,13 @@ def fill(
         raise TooLargeError("the manifest, filled with its parameters,", size, limit, pointer=values_pointer)
     filling = _Filling(values, pointer, values_pointer)
     filled = filling.node(manifest, None)
-    return Filled(manifest=filled, problems=tuple(filling.problems.values()), open=frozenset(filling.open), texts=filling.texts)
+    return Filled(
+        manifest=filled,
+        problems=tuple(filling.problems.values()),
+        open=frozenset(filling.open),
+        texts=filling.texts,
+        origins=filling.origins,
+    )
 
 
 def text_for(value: Any) -> str | None:
@@ -94,12 +120,6 @@ def text_for(value: Any) -> str | None:
     if isinstance(value, bool | int | float):
         return json.dumps(value)
     return None
-
-
-def _in_text(text: str, path: Path) -> Iterator[Place]:
-    whole = PLACEHOLDER.fullmatch(text)
-    for match in [whole] if whole else PLACEHOLDER.finditer(text):
-        yield Place(name=match[1], pointer=text_of(path), role=Role.WHOLE if whole else Role.PART)
 
 
 def _least_size(manifest: Any, values: Mapping[str, Any]) -> int:
@@ -123,6 +143,7 @@ class _Filling:
     problems: dict[str, Problem] = field(default_factory=dict)
     open: set[str] = field(default_factory=set)
     texts: dict[str, str] = field(default_factory=dict)
+    origins: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def node(self, found: Any, path: Path) -> Any:
         if isinstance(found, str):
@@ -134,6 +155,7 @@ class _Filling:
         return found
 
     def _text(self, text: str, path: Path) -> Any:
+        self._note_origin(text, path)
         whole = PLACEHOLDER.fullmatch(text)
         if whole is None:
             return self._written(text, path)
@@ -153,6 +175,7 @@ class _Filling:
             if written in made:
                 self._tell_of_twins(origins[written], key, written, path)
             origins[written] = key
+            self._note_origin(key, (path, written))
             made[written] = self.node(item, (path, written))
         return made
 
@@ -179,6 +202,12 @@ class _Filling:
     def _tell(self, name: str, rule: str) -> None:
         pointer = self.values_pointer + step(name)
         self.problems.setdefault(pointer, Problem(pointer=pointer, value=self.values[name], rule=rule))
+
+    def _note_origin(self, text: str, path: Path) -> None:
+        names = tuple(match[1] for match in PLACEHOLDER.finditer(text) if match[1] in self.values)
+        if names:
+            at = self._at(path)
+            self.origins[at] = (*self.origins.get(at, ()), *names)
 
     def _leave(self, path: Path) -> None:
         self.open.add(self._at(path))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.errors import TooLargeError
-from shared.templates.placeholders import fill, places
+from shared.templates.placeholders import fill, places, unclosed
 
 LIMIT = 1_000_000
 
@@ -47,6 +47,44 @@ def test_within_a_longer_string_scalars_are_written_as_json_writes_them(value, w
 def test_what_only_looks_alike_stays_as_it_is(text):
     assert filled({text: text}, a="no") == {text: text}
     assert list(places({text: text})) == []
+
+
+@pytest.mark.parametrize("text", ["{{a", "{{ a", "{{a ", "x {{a}", "{{a} }", "{{a}x", "{{b}} {{ a }", "{{\ta\n", "{{{a}"])
+def test_a_placeholder_that_is_begun_and_not_closed_is_found(text):
+    assert [(one.name, one.pointer) for one in unclosed({"x": [text]})] == [("a", "/x/0")]
+    assert [(one.name, one.pointer) for one in unclosed({text: 1})] == [("a", "/" + text)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{a}}",
+        "{{{a}}}",
+        "{{a}}}",
+        "}}",
+        "a}}",
+        "{a}}",
+        "{{",
+        "{{ }",
+        "{{}",
+        "{{ .State }",
+        "{{a,b},c}",
+        "${a:-${b}}",
+        "{{a.b}",
+        "{{a b}",
+        "{a}",
+    ],
+)
+def test_other_braces_are_no_placeholder_that_was_meant(text):
+    assert list(unclosed({text: text})) == []
+
+
+def test_it_is_known_what_was_made_of_which_parameters():
+    manifest = {"a": ["{{x}}", "-{{y}}-{{x}}-", "{{open}}"], "{{k}}": {"b": 1}, "{{k}}2": "{{x}}", "plain": 1}
+
+    found = fill(manifest, {"x": 1, "y": 2, "k": "o/k"}, limit=LIMIT, pointer="/m")
+
+    assert found.origins == {"/m/a/0": ("x",), "/m/a/1": ("y", "x"), "/m/o~1k": ("k",), "/m/o~1k2": ("k", "x")}
 
 
 def test_the_innermost_braces_count():

@@ -170,7 +170,7 @@ async def create_job_from_template(
     try:
         outcome = await apply(core, caller, [made.manifest], namespace=body.namespace, pointer=instances.MANIFEST, annotations=annotations)
     except InvalidError as invalid:
-        raise InvalidError(map(_in_the_manifest, invalid.problems)) from None
+        raise InvalidError(_in_the_manifest(made, problem) for problem in invalid.problems) from None
     except TooLargeError as large:
         raise TooLargeError("the filled manifest", large.size, large.limit, pointer=instances.MANIFEST) from None
     [applied] = outcome.resources
@@ -241,6 +241,6 @@ def _not_told(found: Iterable[Problem], told: Iterable[Mapping[str, Any]]) -> tu
     return tuple(problem for problem in found if problem.pointer not in known)
 
 
-def _in_the_manifest(problem: Problem) -> Problem:
+def _in_the_manifest(made: instances.Instance, problem: Problem) -> Problem:
     rest = problem.pointer.removeprefix(_APPLIED_AT)
-    return instances.as_asked(replace(problem, pointer=f"{instances.MANIFEST}{rest}")) if rest != problem.pointer else problem
+    return made.as_asked(replace(problem, pointer=f"{instances.MANIFEST}{rest}")) if rest != problem.pointer else problem

@@ -123,6 +123,14 @@ OWN_BODIES = {
 """Failures that are told in the shape of the success, as the original does."""
 
 
+@pytest.mark.parametrize(("name", "code"), sorted(own for own in OWN_BODIES if own[1] == "400"))
+def test_failures_of_their_own_shape_have_what_every_error_has(document, name, code):
+    reference = dict(operations(document))[name]["responses"][code]["content"]["application/json"]["schema"]["$ref"]
+    schema = document["components"]["schemas"][reference.rpartition("/")[2]]
+
+    assert {"detail", "request_id", "success", "errors"} <= set(schema["required"])
+
+
 def test_errors_have_the_shape_that_we_send(document):
     for name, operation in operations(document):
         for code, answer in operation["responses"].items():

@@ -188,7 +188,21 @@ async def test_when_the_cluster_refuses_one_nothing_is_applied(client, region):
     assert [status for _, _, status in statuses(body)] == ["skipped", "failed", "skipped"]
     assert body["summary"]["failed"] == 1
     assert body["errors"] == ["Service gco-jobs/peers: a fault was injected here"]
+    assert (body["detail"], len(body["request_id"])) == (body["errors"][0], 32)
     assert await region.objects() == []
+
+
+async def test_a_failure_has_what_every_error_has(client, region):
+    """The first of the failures is the detail; the request's id is that of its header, and a success has neither."""
+    for path in ("/services/", "/configmaps/"):
+        region.fault(method="PATCH", path=path, status=422)
+    failed = await client.post(MANIFESTS, json={"manifests": [service(), config()]})
+    fine = await client.post(MANIFESTS, json={"manifests": [job()]})
+
+    assert (failed.status_code, fine.status_code) == (400, 200)
+    assert failed.json()["detail"] == "Service gco-jobs/peers: a fault was injected here (and 1 more)"
+    assert failed.json()["request_id"] == failed.headers["x-request-id"]
+    assert failed.json().keys() - fine.json().keys() == {"detail", "request_id"}
 
 
 async def test_what_was_applied_before_a_failure_is_told(client, region):

@@ -159,6 +159,7 @@ async def test_what_the_policy_would_not_admit_is_not_run_again(client, region):
     assert (code, body["success"]) == (400, False)
     [error] = body["errors"]
     assert "evil.example/x" in error
+    assert (body["detail"], len(body["request_id"])) == (error, 32)
     assert len(await region.objects()) == 1
 
 

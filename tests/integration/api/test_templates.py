@@ -204,6 +204,17 @@ async def test_a_job_is_made_of_a_template(on_cluster, region):
     assert "hostNetwork" not in made["spec"]["template"]["spec"]
 
 
+async def test_what_the_cluster_refuses_is_told_as_every_error(on_cluster, region):
+    await create(on_cluster, manifest=job(hang="true"), parameters={})
+    region.fault(method="POST", path="/jobs", status=422)
+    answer = await on_cluster.post(f"{JOBS}/train", json={"name": "mine"})
+    body = answer.json()
+
+    assert (answer.status_code, body["success"], body["job_name"]) == (400, False, "mine")
+    assert [body["detail"]] == body["errors"] == ["Job gco-jobs/mine: a fault was injected here"]
+    assert body["request_id"] == answer.headers["x-request-id"]
+
+
 async def test_an_active_job_of_the_name_is_a_conflict(on_cluster):
     await create(on_cluster, manifest=job(hang="true"), parameters={})
     await on_cluster.post(f"{JOBS}/train", json={"name": "mine"})

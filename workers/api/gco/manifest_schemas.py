@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 from shared.clusters.applying import Applied, Done, Outcome
 from shared.jobs.fields import JsonObject, Strict
 from workers.api import examples
+from workers.api.errors import ErrorBody
 from workers.api.gco.applying import MAX_MANIFESTS
 from workers.api.gco.schemas import Env
 
@@ -78,12 +79,16 @@ class ManifestSummary(BaseModel):
 
 
 class ManifestsAnswer(Env):
-    """What was done with each object, in the order of the request. With `success` false it comes with the status 400."""
+    """What was done with each object, in the order of the request."""
 
     success: bool
     summary: ManifestSummary
     resources: list[ManifestResult]
     errors: list[str]
+
+
+class ManifestsFailure(ManifestsAnswer, ErrorBody):
+    """The same where something failed, as `success` says. `detail` and `request_id`, which every error has, are additions."""
 
 
 class ManifestProblem(BaseModel):
@@ -156,7 +161,7 @@ class ResourceDeletedAnswer(Env):
 
 
 class RetryAnswer(Env):
-    """A Job made anew. `job_id` is an addition, for a job of the queue. With `success` false it comes with the status 400."""
+    """A Job made anew. `job_id` is an addition, for a job of the queue."""
 
     original_job: str
     new_job: str
@@ -165,3 +170,7 @@ class RetryAnswer(Env):
     message: str
     errors: list[str]
     job_id: str | None
+
+
+class RetryFailure(RetryAnswer, ErrorBody):
+    """A Job that isn't made anew, as `success` says. `detail` and `request_id`, which every error has, are additions."""

@@ -23,10 +23,12 @@ from workers.api.errors import answers
 from workers.api.gco import validating
 from workers.api.gco.applying import MAX_MANIFESTS, apply, parts_of
 from workers.api.gco.deleting import delete_job
+from workers.api.gco.failing import failed
 from workers.api.gco.manifest_schemas import (
     DeletedResource,
     ManifestResult,
     ManifestsAnswer,
+    ManifestsFailure,
     ManifestsRequest,
     ManifestSummary,
     Resource,
@@ -37,7 +39,7 @@ from workers.api.gco.manifest_schemas import (
 from workers.api.gco.translation import allowed_namespace, env
 
 _FAILED: dict[int | str, dict[str, Any]] = {
-    400: {"model": ManifestsAnswer, "description": "The cluster refuses a manifest, or failed: what was done with each is told"}
+    400: {"model": ManifestsFailure, "description": "The cluster refuses a manifest, or failed: what was done with each is told"}
 }
 
 
@@ -63,22 +65,22 @@ class ManifestsRoute(StrictRoute):
 router = APIRouter(prefix="/api/v1/manifests", tags=["Manifests"], route_class=ManifestsRoute)
 
 
-@router.post("", responses={**answers(401, 403, 409, 413, 422, 429, 502, 503), **_FAILED})
-async def submit_manifests(body: ManifestsRequest, core: CoreOf, caller: Submitter, response: Response) -> ManifestsAnswer:
+@router.post("", response_model=ManifestsAnswer, responses={**answers(401, 403, 409, 413, 422, 429, 502, 503), **_FAILED})
+async def submit_manifests(body: ManifestsRequest, core: CoreOf, caller: Submitter, request: Request) -> ManifestsAnswer | Response:
     """Apply manifests in their order, when the policy admits all and the cluster would take all (a server-side dry run of each).
 
     A finished Job of the same name is replaced; an active one, and any object of a job in the fleet's queue, is a 409. After a failure
     the rest is not tried. With `dry_run` nothing is changed, and the statuses tell what would be done.
     """
     outcome = await apply(core, caller, body.manifests, namespace=body.namespace, dry_run=body.dry_run)
-    response.status_code = 200 if outcome.success else 400
-    return ManifestsAnswer(
+    told = ManifestsAnswer(
         **env(core),
         success=outcome.success,
         summary=ManifestSummary.of(outcome),
         resources=[ManifestResult.of(one) for one in outcome.resources],
         errors=outcome.errors,
     )
+    return told if outcome.success else failed(request, told, ManifestsFailure, outcome.errors)
 
 
 @router.post("/validate", responses=answers(401, 403, 413, 422, 429, 503))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Final
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 
 from shared.clusters import names
 from shared.clusters.job_documents import read_job
@@ -22,21 +22,27 @@ from workers.api.core import Core
 from workers.api.dependencies import CoreOf, Submitter
 from workers.api.errors import answers
 from workers.api.gco.applying import apply
-from workers.api.gco.manifest_schemas import RetryAnswer
+from workers.api.gco.failing import failed
+from workers.api.gco.manifest_schemas import RetryAnswer, RetryFailure
 from workers.api.gco.translation import allowed_namespace, env
 
 SCOPE: Final = "retry"
 """Idempotency keys of retries are apart from those of callers."""
 _LONGEST_NAME: Final = 63
 _FAILED: dict[int | str, dict[str, Any]] = {
-    400: {"model": RetryAnswer, "description": "The policy or the cluster refuses the Job as it would be made anew"}
+    400: {"model": RetryFailure, "description": "The policy or the cluster refuses the Job as it would be made anew"}
 }
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["Jobs"], route_class=StrictRoute)
 
 
-@router.post("/{namespace}/{name}/retry", status_code=201, responses={**answers(401, 403, 404, 409, 422, 429, 502, 503), **_FAILED})
-async def retry_job(namespace: str, name: str, core: CoreOf, caller: Submitter, response: Response) -> RetryAnswer:
+@router.post(
+    "/{namespace}/{name}/retry",
+    status_code=201,
+    response_model=RetryAnswer,
+    responses={**answers(401, 403, 404, 409, 422, 429, 502, 503), **_FAILED},
+)
+async def retry_job(namespace: str, name: str, core: CoreOf, caller: Submitter, request: Request) -> RetryAnswer | Response:
     """Run a Job again that has ended, however it ended, under a new name.
 
     A job of the fleet's queue is submitted to the queue again, with its specification and all its options.
@@ -54,8 +60,7 @@ async def retry_job(namespace: str, name: str, core: CoreOf, caller: Submitter, 
             errors = await _make_anew(core, caller, job, new_name)
     except (InvalidError, TooLargeError) as refusal:
         errors = [str(problem) for problem in refusal.problems]
-    response.status_code = 400 if errors else 201
-    return RetryAnswer(
+    told = RetryAnswer(
         **env(core),
         original_job=name,
         new_job=new_name,
@@ -65,6 +70,7 @@ async def retry_job(namespace: str, name: str, core: CoreOf, caller: Submitter, 
         errors=errors,
         job_id=job_id,
     )
+    return failed(request, told, RetryFailure, errors) if errors else told
 
 
 def retry_name(name: str, now: datetime) -> str:
@@ -108,7 +114,7 @@ async def _submit_again(core: Core, caller: Caller, head: Head, new_name: str) -
     if specification is None:
         raise NotFoundError("Specification", head.id)
     manifest = specification.manifest
-    request = JobRequest(
+    wanted = JobRequest(
         manifest={**manifest, "metadata": {**manifest["metadata"], "name": new_name}},
         supporting=specification.supporting,
         region=head.region,
@@ -123,8 +129,8 @@ async def _submit_again(core: Core, caller: Caller, head: Head, new_name: str) -
         idempotency_key=f"{head.id}/{new_name}",
         idempotency_scope=SCOPE,
     )
-    async with core.gate.prepared(request):
-        submitted = await core.submission.submit(request)
+    async with core.gate.prepared(wanted):
+        submitted = await core.submission.submit(wanted)
     if not submitted.created:
         raise ConflictError(f"job {head.id} was retried in this very second already, as job {submitted.head.id} ('{new_name}')")
     return submitted.head.id

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from shared.jobs.fields import DEFAULT_NAMESPACE, JsonObject, Strict
 from shared.templates.model import Content, Template, TemplateHead
 from workers.api import examples
+from workers.api.errors import ErrorBody
 from workers.api.gco.schemas import Env
 
 MAX_DESCRIPTION = 4096
@@ -126,3 +127,7 @@ class JobFromTemplateAnswer(Env):
     success: bool
     parameters_applied: dict[str, Any] = Field(description="Every value that went into the manifest, defaults included.")
     errors: list[str] | None
+
+
+class JobFromTemplateFailure(JobFromTemplateAnswer, ErrorBody):
+    """What came of a template and failed, as `success` says. `detail` and `request_id`, which every error has, are additions."""

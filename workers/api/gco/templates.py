@@ -21,9 +21,11 @@ from workers.api.core import Core
 from workers.api.dependencies import CoreOf, Reader, Submitter
 from workers.api.errors import answers
 from workers.api.gco.applying import apply
+from workers.api.gco.failing import failed
 from workers.api.gco.schemas import MessageAnswer
 from workers.api.gco.template_schemas import (
     JobFromTemplateAnswer,
+    JobFromTemplateFailure,
     JobFromTemplateRequest,
     JobTemplateRequest,
     JobTemplateUpdate,
@@ -37,7 +39,7 @@ from workers.api.gco.template_schemas import (
 from workers.api.gco.translation import env
 
 _FAILED: dict[int | str, dict[str, Any]] = {
-    400: {"model": JobFromTemplateAnswer, "description": "The cluster refuses what was made, or failed"}
+    400: {"model": JobFromTemplateFailure, "description": "The cluster refuses what was made, or failed"}
 }
 _APPLIED_AT = "/manifest/0"
 
@@ -147,10 +149,15 @@ async def delete_template(name: str, core: CoreOf, caller: Submitter) -> Message
     return MessageAnswer(timestamp=core.clock.now(), message=f"Template '{name}' deleted")
 
 
-@jobs.post("/jobs/from-template/{name}", status_code=201, responses={**answers(401, 403, 404, 409, 413, 422, 429, 502, 503), **_FAILED})
+@jobs.post(
+    "/jobs/from-template/{name}",
+    status_code=201,
+    response_model=JobFromTemplateAnswer,
+    responses={**answers(401, 403, 404, 409, 413, 422, 429, 502, 503), **_FAILED},
+)
 async def create_job_from_template(
-    name: str, body: JobFromTemplateRequest, core: CoreOf, caller: Submitter, response: Response
-) -> JobFromTemplateAnswer:
+    name: str, body: JobFromTemplateRequest, core: CoreOf, caller: Submitter, request: Request
+) -> JobFromTemplateAnswer | Response:
     """Fill a template and apply what comes of it, by the rules of every other way in.
 
     Problems at `/manifest` are of the filled manifest. An active Job of that name is a 409, a finished one is replaced.
@@ -174,9 +181,7 @@ async def create_job_from_template(
     except TooLargeError as large:
         raise TooLargeError("the filled manifest", large.size, large.limit, pointer=instances.MANIFEST) from None
     [applied] = outcome.resources
-    if not outcome.success:
-        response.status_code = 400
-    return JobFromTemplateAnswer(
+    told = JobFromTemplateAnswer(
         **env(core),
         template=name,
         template_version=template.head.version,
@@ -188,6 +193,7 @@ async def create_job_from_template(
         parameters_applied=made.parameters,
         errors=outcome.errors or None,
     )
+    return told if outcome.success else failed(request, told, JobFromTemplateFailure, outcome.errors)
 
 
 router.include_router(jobs)

@@ -35,6 +35,8 @@ SAMPLE: Final = "job"
 """The name of what a template is tried with."""
 _ROUNDS: Final = 10
 """How often it is asked what takes nothing but a string: a hundred places are told of at a time."""
+_NAMED: Final = 100
+"""Parameters that are named where another is none of them."""
 _INDEX: Final = re.compile(r"/\d+(?=/|$)")
 _ONLY_TEXT: Final = "must be a string"
 """What the schemas say of a place that takes nothing else (`shared.policy.schemas`)."""
@@ -184,13 +186,14 @@ def _parameter_problems(manifest: Mapping[str, Any], defaults: Mapping[str, Any]
         if wanted not in defaults and wanted not in given and wanted != NAME:
             rule = f"is required: the template has no default for it, and needs it at {MANIFEST}{pointer}"
             yield Problem(pointer=PARAMETERS + step(wanted), value=None, rule=rule)
-    known = sorted((first.keys() | defaults.keys()) - {NAME})
+    known = (first.keys() | defaults.keys()) - {NAME}
+    named = ", ".join(sorted(known)[:_NAMED]) + (f" and {len(known) - _NAMED} others" if len(known) > _NAMED else "")
     for one, value in given.items():
         if one == NAME and value != name:
             rule = f"must be left out, or be the name of what is made, '{name}'"
             yield Problem(pointer=PARAMETERS + step(NAME), value=value, rule=rule)
         elif one != NAME and one not in known:
-            rule = f"must be a parameter of the template, which has {', '.join(known) or 'none'}"
+            rule = f"must be a parameter of the template, which has {named or 'none'}"
             yield Problem(pointer=PARAMETERS + step(one), value=value, rule=rule)
 
 

@@ -14,6 +14,7 @@ from workers.api.errors import ErrorBody
 from workers.api.gco.schemas import Env
 
 MAX_DESCRIPTION = 4096
+MAX_PARAMETERS = 1000
 _PLACEHOLDERS = (
     "An object of a kind that may be applied. A string that is exactly `{{ name }}` becomes the value of that parameter, with its type; "
     "within a longer string, or a key, scalars are written as JSON writes them. `{{ name }}` itself is the name of what is made."
@@ -25,7 +26,9 @@ class TemplateContent(Strict):
 
     description: str | None = Field(default=None, max_length=MAX_DESCRIPTION)
     manifest: JsonObject = Field(description=_PLACEHOLDERS)
-    parameters: JsonObject | None = Field(default=None, description="Defaults; a placeholder without one is a required parameter.")
+    parameters: JsonObject | None = Field(
+        default=None, max_length=MAX_PARAMETERS, description="Defaults; a placeholder without one is a required parameter."
+    )
 
     def content(self) -> Content:
         """The content to be stored."""
@@ -56,7 +59,9 @@ class JobFromTemplateRequest(Strict):
         default=None,
         description=f"Where; if the template names a namespace, that one or none. Without any it is {DEFAULT_NAMESPACE}.",
     )
-    parameters: JsonObject | None = Field(default=None, description="Values of placeholders; they go over the template's defaults.")
+    parameters: JsonObject | None = Field(
+        default=None, max_length=MAX_PARAMETERS, description="Values of placeholders; they go over the template's defaults."
+    )
 
 
 class TemplateSummary(BaseModel):

@@ -24,6 +24,7 @@ from workers.api.gco.applying import apply
 from workers.api.gco.failing import failed
 from workers.api.gco.schemas import MessageAnswer
 from workers.api.gco.template_schemas import (
+    MAX_PARAMETERS,
     JobFromTemplateAnswer,
     JobFromTemplateFailure,
     JobFromTemplateRequest,
@@ -56,7 +57,7 @@ class TemplateRoute(StrictRoute):
             instances.check_template,
             document.get("name"),
             document["manifest"],
-            defaults if isinstance(defaults, dict) else {},
+            defaults if isinstance(defaults, dict) and not _too_many(defaults) else {},
             policy=request.app.state.core.policy,
         )
         return _not_told(found, told)
@@ -67,7 +68,7 @@ class JobFromTemplateRoute(StrictRoute):
 
     async def further(self, request: Request, document: Any, told: Iterable[Mapping[str, Any]]) -> Sequence[Problem]:
         """What the template and the policy have against what would be made of it."""
-        if not isinstance(document, dict):
+        if not isinstance(document, dict) or _too_many(document.get("parameters")):
             return ()
         core: Core = request.app.state.core
         name = request.path_params["name"]
@@ -224,6 +225,11 @@ async def _seen(core: Core, caller: Caller, name: str, version: int | None = Non
     if not _visible(caller, found.head):
         raise NotFoundError("Template", name if version is None else f"{name}@{version}")
     return found
+
+
+def _too_many(parameters: object) -> bool:
+    """Whether these are parameters that are refused as a whole, and not looked at one by one."""
+    return isinstance(parameters, dict) and len(parameters) > MAX_PARAMETERS
 
 
 def _known(name: str) -> None:

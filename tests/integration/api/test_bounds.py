@@ -91,12 +91,9 @@ async def test_the_last_entry_says_how_many_more_there_are(client):
 
 
 async def test_a_body_of_too_many_values_is_refused_before_it_is_read(client):
-    body = json.dumps({str(number): 1 for number in range(400_000)})
-    await client.get(JOBS)
-    began = time.process_time()
-    answer = await client.post(JOBS, content=body, headers=JSON)
+    """It isn't even JSON, which nobody finds out."""
+    answer = await client.post(JOBS, content="[" + "1," * 400_000, headers=JSON)
 
-    assert time.process_time() - began < 0.5
     assert [one["msg"] for one in answer.json()["detail"]] == ["must hold at most 100000 values"]
 
 

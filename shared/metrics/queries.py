@@ -84,7 +84,10 @@ class MetricQueries(Protocol):
         ...
 
     async def instant(self, query: Query, at: object = None) -> list[Series]:
-        """One point a group: of the newest minute, of the last five before `at` (None: now), in which its region was measured.
+        """One point a group: of the newest minute, of the last five before `at` (None: now), in which its region was scraped.
+
+        Its time is the end of that minute, and of several regions' the earliest; the range has the same value there, for one region. A
+        group that has no sample in that minute is gone.
 
         Raises InvalidError, UnavailableError.
         """

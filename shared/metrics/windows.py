@@ -74,72 +74,93 @@ class WindowQueries:
     async def range(self, query: Query, start: object, end: object, step: object = None) -> list[Series]:
         """See `MetricQueries.range`."""
         slots = slots_of(start, end, step, now=self._clock.now(), also=query.problems())
-        regions = await self._by_region(query, slots)
-        return _series(query, _merged(query, regions), slots.times)
+        groups = _merged(query, await self._by_region(query, slots))
+        return _series(query, groups, dict.fromkeys(groups, slots.times))
 
     async def instant(self, query: Query, at: object = None) -> list[Series]:
         """See `MetricQueries.instant`."""
         end = instant_of(at, now=self._clock.now(), also=query.problems())
-        newest = datetime.fromtimestamp(last_minute(end), UTC)
-        slots = Slots(start=newest - _STALE + timedelta(minutes=1), end=newest, step=MINUTE)
-        regions = await self._by_region(query, slots)
-        return _series(query, _merged(query, _newest(regions)), [end])
+        latest = datetime.fromtimestamp(last_minute(end), UTC)
+        slots = Slots(start=latest - _STALE + timedelta(minutes=1), end=latest, step=MINUTE)
+        parts = await self._by_region(query, slots, scrapes=True)
+        newest = _newest(parts.scraped)
+        current = _only(parts, newest)
+        times: dict[Group, list[datetime]] = {}
+        for one in current.numerators:
+            group, time = _group(query, one), slots.times[newest[one[0]]]
+            times[group] = [min([time, *times.get(group, ())])]
+        return _series(query, _merged(query, current), times)
 
-    async def _by_region(self, query: Query, slots: Slots) -> _Parts:
-        """What was asked for, of each region apart; the region comes first in each group."""
-        by = (Label.REGION, *(label for label in query.by if label is not Label.REGION))
+    async def _by_region(self, query: Query, slots: Slots, *, scrapes: bool = False) -> _Parts:
+        """What was asked for, of each region apart; the region comes first in each group. With `scrapes`, they are read in any case."""
+        wanted = [
+            Wanted(name=query.measure, statistic=statistic, by=_labels(query), filters=query.filters)
+            for statistic in _STATISTICS[query.aggregation]
+        ]
+        by_scrape = query.aggregation in {Aggregation.SUM, Aggregation.COUNT}
+        if by_scrape or scrapes:
+            where: Mapping[Label, str] = {label: value for label, value in query.filters.items() if label is Label.REGION}
+            wanted.append(Wanted(name=SCRAPED_DEVICES, statistic=Statistic.COUNT, by=(Label.REGION,), filters=where))
+        found = await self._windows.read(wanted, slots)
+        numerators, divisors = found[0], found[1] if query.aggregation is Aggregation.AVG else None
+        scraped = found[-1] if by_scrape or scrapes else {}
+        if by_scrape:
+            none: Sequence[float | None] = [None] * len(slots)
+            divisors = {group: scraped.get(group[:1], none) for group in numerators}
+        return _Parts(numerators=numerators, divisors=divisors, scraped=scraped, slots=len(slots))
 
-        def of(statistic: Statistic) -> Wanted:
-            return Wanted(name=query.measure, statistic=statistic, by=by, filters=query.filters)
 
-        match query.aggregation:
-            case Aggregation.MAX:
-                (maxima,) = await self._windows.read([of(Statistic.MAX)], slots)
-                return _Parts(numerators=maxima, slots=len(slots))
-            case Aggregation.AVG:
-                sums, counts = await self._windows.read([of(Statistic.SUM), of(Statistic.COUNT)], slots)
-                return _Parts(numerators=sums, divisors=counts, slots=len(slots))
-            case _:
-                where: Mapping[Label, str] = {label: value for label, value in query.filters.items() if label is Label.REGION}
-                scrapes = Wanted(name=SCRAPED_DEVICES, statistic=Statistic.COUNT, by=(Label.REGION,), filters=where)
-                summed = of(Statistic.SUM if query.aggregation is Aggregation.SUM else Statistic.COUNT)
-                sums, scraped = await self._windows.read([summed, scrapes], slots)
-                none: Sequence[float | None] = [None] * len(slots)
-                return _Parts(numerators=sums, divisors={group: scraped.get(group[:1], none) for group in sums}, slots=len(slots))
+_STATISTICS: Final[Mapping[Aggregation, Sequence[Statistic]]] = {
+    Aggregation.MAX: (Statistic.MAX,),
+    Aggregation.AVG: (Statistic.SUM, Statistic.COUNT),
+    Aggregation.SUM: (Statistic.SUM,),
+    Aggregation.COUNT: (Statistic.COUNT,),
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Parts:
-    """Values by group, of which the region is the first; with divisors, values are still to be divided."""
+    """Values by group, of which the region is the first; with divisors, values are still to be divided. `scraped`: scrapes by region."""
 
     numerators: Values
     divisors: Values | None = None
+    scraped: Values = field(default_factory=dict)
     slots: int
 
 
-def _newest(parts: _Parts) -> _Parts:
-    """Of each region only the newest window that has anything."""
-    newest: dict[str, int] = {}
-    for group, values in parts.numerators.items():
-        known = max((index for index, value in enumerate(values) if value is not None), default=-1)
-        newest[group[0]] = max(known, newest.get(group[0], -1))
+def _newest(scraped: Values) -> dict[str, int]:
+    """The newest window of each region in which it was scraped. A group tells nothing of that: it may be that of a job that has ended."""
+    known = {region: [index for index, count in enumerate(counts) if count] for (region,), counts in scraped.items()}
+    return {region: indices[-1] for region, indices in known.items() if indices}
+
+
+def _only(parts: _Parts, windows: Mapping[str, int]) -> _Parts:
+    """One window of each region, and the groups that have anything in it."""
 
     def only(values: Values) -> Values:
-        return {
-            group: [found[newest[group[0]]] if newest[group[0]] >= 0 else None] for group, found in values.items() if group[0] in newest
-        }
+        return {group: [found[windows[group[0]]]] for group, found in values.items() if group[0] in windows}
 
-    return _Parts(numerators=only(parts.numerators), divisors=None if parts.divisors is None else only(parts.divisors), slots=1)
+    numerators = {group: values for group, values in only(parts.numerators).items() if values[0] is not None}
+    return _Parts(numerators=numerators, divisors=None if parts.divisors is None else only(parts.divisors), slots=1)
+
+
+def _labels(query: Query) -> tuple[Label, ...]:
+    """Those of `_Parts`' groups."""
+    return (Label.REGION, *(label for label in query.by if label is not Label.REGION))
+
+
+def _group(query: Query, group: Group) -> Group:
+    """Of a group of `_Parts`, that of the answer which it is a part of."""
+    of = dict(zip(_labels(query), group, strict=True))
+    return tuple(of[label] for label in query.by)
 
 
 def _merged(query: Query, parts: _Parts) -> dict[Group, list[float | None]]:
     """The answer: divided, and groups of several regions made one where the query doesn't keep regions apart."""
     pooled: dict[Group, list[list[tuple[float, float | None]]]] = defaultdict(lambda: [[] for _ in range(parts.slots)])
-    names = (Label.REGION, *(label for label in query.by if label is not Label.REGION))
-    place = [names.index(label) for label in query.by]
     for group, values in parts.numerators.items():
         divisors = parts.divisors.get(group) if parts.divisors is not None else None
-        into = pooled[tuple(group[index] for index in place)]
+        into = pooled[_group(query, group)]
         for index, value in enumerate(values):
             divisor = divisors[index] if divisors is not None else None
             if value is not None and (parts.divisors is None or divisor):
@@ -157,11 +178,11 @@ def _pool(aggregation: Aggregation, found: Sequence[tuple[float, float | None]])
     return sum(value / divisor for value, divisor in found if divisor)
 
 
-def _series(query: Query, groups: Mapping[Group, Sequence[float | None]], times: Sequence[datetime]) -> list[Series]:
+def _series(query: Query, groups: Mapping[Group, Sequence[float | None]], times: Mapping[Group, Sequence[datetime]]) -> list[Series]:
     return [
         Series(
             labels=dict(zip(query.by, group, strict=True)),
-            points=[Point(time, value) for time, value in zip(times, values, strict=True)],
+            points=[Point(time, value) for time, value in zip(times[group], values, strict=True)],
         )
         for group, values in sorted(groups.items())
         if any(value is not None for value in values)

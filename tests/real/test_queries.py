@@ -167,6 +167,11 @@ async def test_other_steps_and_instants(both, begin):
             of_cloudwatch = await cloudwatch.instant(query, at)
             assert of_cloudwatch
             assert plain(of_cloudwatch) == shape(await scraped.instant(query, at)), (aggregation, minute)
+    ended = Query(measure=USED, by=(Label.JOB,), filters={Label.JOB: "j2"})
+    for queries in (cloudwatch, scraped):  # its node goes after minute 19
+        (then,) = await queries.instant(ended, begin + timedelta(minutes=20, seconds=50))
+        assert then.points == [(begin + timedelta(minutes=20), 8000.0)]
+        assert await queries.instant(ended, begin + timedelta(minutes=21, seconds=50)) == []
 
 
 async def test_the_figures_are_right(both, begin):

@@ -112,6 +112,17 @@ async def test_an_instant_through_the_api(client, samples, begin, names):
     }
 
 
+async def test_an_instant_has_no_job_that_has_ended(client, samples, begin, names):
+    """It was last seen in minute 9; the scrape of minute 10 failed."""
+    for minute, points in ((10, [(10, 55.5)]), (11, [(10, 55.5)]), (12, [])):
+        asked = {"measure": "gpu_utilization", "by": "job_id", "job_id": "j2", "region": names["us-east-1"]}
+        answer = await client.get(INSTANT, params=asked | {"at": (begin + timedelta(minutes=minute, seconds=30)).isoformat()})
+        found = [point for one in answer.json()["series"] for point in one["points"]]
+        assert [(datetime.fromisoformat(one["time"]), one["value"]) for one in found] == [
+            (begin + timedelta(minutes=at), value) for at, value in points
+        ]
+
+
 async def test_all_that_is_wrong_is_told(client):
     answer = await client.get(RANGE, params={"measure": "power", "by": "rack"})
     assert answer.status_code == 422
@@ -162,7 +173,7 @@ async def test_a_prometheus_that_is_named_is_asked_with_its_token(aws, shared_se
     core = await build(settings, aws)
     async with core.metrics.queries() as queries:
         assert await queries.instant(Query(measure=UTIL)) == []
-    assert asked == [("http://prometheus:9090/base/api/v1/query_range", "Bearer secret")] * 2
+    assert asked == [("http://prometheus:9090/base/api/v1/query_range", "Bearer secret")] * 3
     monkeypatch.undo()
     token.unlink()
     async with serving(core) as client:

@@ -105,20 +105,38 @@ async def test_a_sample_at_the_end_of_a_window_is_of_the_next():
 
 async def test_an_instant_is_of_each_regions_newest_minute():
     samples = [
+        *(scraped(minute(number), "us-east-1", 1) for number in (2, 3)),
         device(minute(2), "us-east-1", "n1", "gone", {UTIL: 1.0}),
         device(minute(3), "us-east-1", "n1", "a", {UTIL: 10.0}),
+        *(scraped(minute(number, second), "us-west-2", 1) for number, second in ((4, 59), (5, 1))),
         device(minute(4, 59), "us-west-2", "n2", "b", {UTIL: 20.0}),
         device(minute(5, 1), "us-west-2", "n2", "b", {UTIL: 99.0}),
     ]
     found = queries(*samples, now=minute(5, 30))
     answer = await found.instant(Query(measure=UTIL, by=(Label.DEVICE,)))
     assert answer == [
-        Series(labels={Label.DEVICE: "a"}, points=[Point(minute(5, 30), 10.0)]),
-        Series(labels={Label.DEVICE: "b"}, points=[Point(minute(5, 30), 20.0)]),
+        Series(labels={Label.DEVICE: "a"}, points=[Point(minute(4, 0), 10.0)]),
+        Series(labels={Label.DEVICE: "b"}, points=[Point(minute(5, 0), 20.0)]),
     ]
     assert await found.instant(Query(measure=UTIL), minute(0, 30)) == []
     (later,) = await queries(*samples, now=minute(60)).instant(Query(measure=UTIL), minute(8, 59))
-    assert later.points[0].value == pytest.approx((10.0 + 99.0) / 2)
+    assert later.points == [Point(minute(4, 0), pytest.approx((10.0 + 99.0) / 2))]
+
+
+@pytest.mark.parametrize(("aggregation", "value"), [("avg", 30.0), ("max", 30.0), ("sum", 30.0), ("count", 1.0)])
+async def test_an_instant_has_no_job_that_has_ended(aggregation, value):
+    """Neither beside one that runs nor as the only one that ever ran, nor where nothing is left to be measured."""
+    samples = [scraped(minute(number), region, 1) for number in range(4) for region in ("us-east-1", "us-west-2")]
+    samples += [device(minute(number), "us-east-1", "n1", "a", {UTIL: 90.0}, job="ended") for number in range(2)]
+    samples += [device(minute(number), "us-west-2", "n2", "b", {UTIL: 90.0}, job="before") for number in range(2)]
+    samples += [device(minute(number), "us-west-2", "n2", "b", {UTIL: 30.0}, job="runs") for number in range(2, 4)]
+    found = queries(*samples, now=minute(4, 20))
+    how = Aggregation(aggregation)
+    answer = await found.instant(Query(measure=UTIL, aggregation=how, by=(Label.JOB,)))
+    assert answer == [Series(labels={Label.JOB: "runs"}, points=[Point(minute(4, 0), value)])]
+    assert await found.instant(Query(measure=UTIL, aggregation=how, filters={Label.JOB: "ended"})) == []
+    (then,) = await found.instant(Query(measure=UTIL, aggregation=how, filters={Label.JOB: "ended"}), minute(2, 20))
+    assert then.points[0].time == minute(2, 0)
 
 
 async def test_what_is_wrong_with_query_and_range_is_told_together():

@@ -70,7 +70,11 @@ async def query_instant(
     project: Filter = None,
     job_id: Filter = None,
 ) -> MeasuredSeriesAnswer:
-    """One point a group: of the newest minute, of the five before `at` (now, unless said), in which its region was measured."""
+    """One point a group: of the newest minute, of the five before `at` (now, unless said), in which its region was scraped.
+
+    The point's time is the end of that minute (of several regions', the earliest). What was not measured in it, such as a job that has
+    ended, is not there.
+    """
     named = {"region": region, "node": node, "device": device, "namespace": namespace, "project": project, "job_id": job_id}
     query = _query(caller, measure, aggregation, by, named)
     async with core.metrics.queries() as queries:

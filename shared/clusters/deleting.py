@@ -8,8 +8,8 @@ from shared.clusters.kinds import JOB, Kind
 from shared.errors import ConflictError
 
 
-async def delete_by_uid(api: KubernetesApi, namespace: str, name: str, uid: str, *, kind: Kind = JOB) -> None:
-    """Delete the Job (or the object of another kind) of that UID, and none else of its name; that it is gone already is as good.
+async def delete_by_uid(api: KubernetesApi, namespace: str, name: str, uid: str, *, kind: Kind = JOB) -> bool:
+    """Delete the Job (or the object of another kind) of that UID, and none else of its name. False where it is gone already.
 
     `propagationPolicy` must be said: the API server's default for Jobs leaves their pods behind.
 
@@ -20,6 +20,7 @@ async def delete_by_uid(api: KubernetesApi, namespace: str, name: str, uid: str,
     try:
         await api.request("DELETE", kind.path(namespace, name), body=options)
     except MissingError:
-        return
+        return False
     except TakenError:
         raise ConflictError(f"{kind.kind} '{name}' changed before its UID-preconditioned delete") from None
+    return True

@@ -53,7 +53,7 @@ async def test_a_job_of_the_queue_ends_as_cancelled(core, region):
     await region.observer()
     job_id, name, uid = await running(region)
 
-    assert await delete_job(core, LOCAL, NAMESPACE, name) == uid
+    assert (await delete_job(core, LOCAL, NAMESPACE, name)).uid == uid
 
     head = await region.until(job_id, *ENDS)
     assert (head.state, head.reason) == (State.CANCELLED, "deleted through the API")
@@ -202,7 +202,7 @@ async def test_another_uid_is_left_alone(core, region):
         await delete_job(core, LOCAL, NAMESPACE, "mine", expected_uid="other")
     assert len(await region.objects()) == 1
 
-    assert await delete_job(core, LOCAL, NAMESPACE, "mine", expected_uid=uid) == uid
+    assert (await delete_job(core, LOCAL, NAMESPACE, "mine", expected_uid=uid)).uid == uid
     assert await region.objects() == []
 
 

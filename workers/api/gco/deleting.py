@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import Final
 
 from shared.clusters.api import KubernetesApi
@@ -24,25 +25,43 @@ END_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.2
 
 
+class ReplacedError(ConflictError):
+    """The name has another UID than the one that is meant."""
+
+
+class ChangedError(ConflictError):
+    """The Job isn't one of those that are meant any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """A Job that is deleted, by its UID. `ours`: this deletion did it, and the Job wasn't about to go before."""
+
+    uid: str
+    ours: bool
+
+
 async def delete_job(
     core: Core, caller: Caller, namespace: str, name: str, *, expected_uid: str | None = None, only: JobFilter | None = None
-) -> str:
-    """Delete a Job with its pods, and return its UID. Whether the caller may do this in the namespace is for the route to check.
+) -> Deletion:
+    """Delete a Job with its pods. Whether the caller may do this in the namespace is for the route to check.
 
     Raises:
         NotFoundError: there is no such Job.
-        ConflictError: its UID isn't the expected one, or changed before the deletion; or it isn't one of `only`.
+        ReplacedError: its UID isn't the expected one.
+        ChangedError: it isn't one of `only`.
+        ConflictError: its UID changed before the deletion.
     """
     api = await core.cluster()
     job = await read_job(api, namespace, name)
     uid = str(job["metadata"]["uid"])
     if expected_uid is not None and uid != expected_uid:
-        raise ConflictError(f"Job '{name}' UID changed; expected '{expected_uid}', found '{uid}'")
+        raise ReplacedError(f"Job '{name}' UID changed; expected '{expected_uid}', found '{uid}'")
     if only is not None and not only.takes(job):
-        raise ConflictError(f"Job '{name}' has changed: it is {computed_status(job)}")
+        raise ChangedError(f"Job '{name}' has changed: it is {computed_status(job)}")
     await _cancel_owner(core, caller, api, job)
-    await delete_by_uid(api, namespace, name, uid)
-    return uid
+    there = await delete_by_uid(api, namespace, name, uid)
+    return Deletion(uid, ours=there and job["metadata"].get("deletionTimestamp") is None)
 
 
 async def _cancel_owner(core: Core, caller: Caller, api: KubernetesApi, job: Document) -> None:

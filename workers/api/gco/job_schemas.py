@@ -152,15 +152,23 @@ class FailedDeletion(JobName):
     error: str
 
 
+class SkippedDeletion(JobName):
+    """A Job that there was nothing to do about: it is gone already, or fulfils the conditions no longer."""
+
+    reason: str
+
+
 class BulkDeleteAnswer(Env):
-    """What was deleted; in a dry run, what would be."""
+    """What was deleted; in a dry run, what would be. All that match are deleted, failed, skipped or remaining."""
 
     dry_run: bool
     total_matched: int
     deleted_count: int
     failed_count: int
-    jobs: list[JobName] = Field(description="Those that are gone; in a dry run, those that would be.")
+    skipped_count: int = Field(description="An addition.")
+    jobs: list[JobName] = Field(description="Those that this request has deleted; in a dry run, those that it would.")
     failed: list[FailedDeletion] | None
+    skipped: list[SkippedDeletion] | None = Field(description="An addition.")
     remaining: int = Field(description="How many more fulfil the conditions than one request deletes: ask again. An addition.")
 
 

@@ -82,12 +82,12 @@ async def delete_job(
 ) -> JobDeletedAnswer:
     """Delete a Job with its pods; a job of the queue is cancelled. With `expected_uid`, only the Job that has it."""
     allowed_namespace(core, caller, namespace)
-    uid = await deleting.delete_job(core, caller, namespace, name, expected_uid=expected_uid)
+    deleted = await deleting.delete_job(core, caller, namespace, name, expected_uid=expected_uid)
     return JobDeletedAnswer(
         **env(core),
         job_name=name,
         namespace=namespace,
-        uid=uid if expected_uid is not None else None,
+        uid=deleted.uid if expected_uid is not None else None,
         status="deleted",
         message=f"Job '{name}' deleted",
     )

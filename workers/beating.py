@@ -1,9 +1,14 @@
-"""Has a process tell of its loop while it runs (`shared.health.beats`)."""
+"""Has a process tell of its loop while it runs (`shared.health.beats`).
+
+A process that was killed can't tell that it ended: its last beat would stand beside its successor's for an hour. So whoever begins tells
+it of every process of its worker and region that had its own host's name and is not there any more. Of another host's nobody here knows.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, Protocol
 
@@ -26,6 +31,10 @@ class Beats(Protocol):
 
     async def put(self, beat: Beat) -> None:
         """Replace what was told of this loop. Raises UnavailableError."""
+        ...
+
+    async def latest(self) -> Sequence[Beat]:
+        """What was last told of each loop that has not ended. Raises UnavailableError."""
         ...
 
 
@@ -82,8 +91,29 @@ class _Teller:
             ended=ended,
         )
         try:
+            if self._told is None:
+                await self._end_the_dead()
             await self._beats.put(beat)
         except FleetError as error:
             log.warning("beat not told", error=str(error))
             return
         self._told = beat
+
+    async def _end_the_dead(self) -> None:
+        for beat in await self._beats.latest():
+            if (beat.worker, beat.region) == (self._worker, self._region) and is_gone(beat.owner, beside=self._owner):
+                await self._beats.put(beat.model_copy(update={"ended": True}))
+
+
+def is_gone(name: str, *, beside: str) -> bool:
+    """Whether the process of a name that `owner` made is known to run no more, by the process that is called `beside`."""
+    place, _, process = name.rpartition("/")
+    if place != beside.rpartition("/")[0] or not process.isdecimal():
+        return False
+    try:
+        os.kill(int(process), 0)  # signal 0 only asks
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):  # somebody else's, or no number of a process here
+        return False
+    return False

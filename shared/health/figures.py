@@ -30,7 +30,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "fleet_deliveries_waiting": "deliveries that are on their way",
     "fleet_delivery_overdue_seconds": "since the oldest of them should have been sent",
     "fleet_loops": "loops of workers by how they are",
-    "fleet_loop_pass_age_seconds": "since the last good pass of any loop of a worker, as far as it was told",
+    "fleet_loop_pass_age_seconds": "since the last good pass of any loop of a worker, as told: every 30 minutes if all is well",
     "fleet_health_unread": "parts of the fleet's health that could not be read",
 }
 

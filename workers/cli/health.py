@@ -24,6 +24,9 @@ def health(api: Api = API, key: Key = None, as_json: AsJson = False) -> None:
     Ages are those of the oldest: of a ready job since it was submitted, of a claim, of an overdue mark since its time. DISPATCH is from
     submission to commit, the median of the newest jobs and the most. OBSERVED and SCRAPED say how long ago the cluster was reported on,
     and its GPUs were read.
+
+    LAST HEARD is when a worker's process last told of its loop: at its start, when something changes, and otherwise every 30 minutes; after
+    65 it counts as silent. LAST GOOD PASS is told of a loop that is not well.
     """
     from workers.cli.client import FleetClient
 
@@ -44,7 +47,7 @@ def health(api: Api = API, key: Key = None, as_json: AsJson = False) -> None:
         row = (webhooks["webhooks"], webhooks["disabled"], webhooks["waiting"], seconds(webhooks["overdue_seconds"]))
         output.table(("WEBHOOKS", "DISABLED", "DELIVERIES WAITING", "OVERDUE"), [row], empty="")
     output.write("")
-    loops = ("WORKER", "REGION", "STATE", "LAST PASS", "TOLD", "OWNER", "ERROR")
+    loops = ("WORKER", "REGION", "STATE", "LAST HEARD", "LAST GOOD PASS", "OWNER", "ERROR")
     output.table(loops, [_loop(one) for one in answer["loops"]], empty="no worker has told of itself")
     for part, reason in answer["unread"].items():
         output.say(f"{part} could not be read: {reason}")
@@ -63,7 +66,9 @@ def _count(backlog: Mapping[str, Any]) -> str:
 
 
 def _loop(one: Mapping[str, Any]) -> tuple[Any, ...]:
-    ages = (seconds(one["passed_seconds"]), seconds(one["told_seconds"]))
+    # Of a loop that is well, it would be the last pass before it was heard of, which looks like a stall and is none.
+    passed = None if one["state"] == "well" else seconds(one["passed_seconds"])
+    ages = (seconds(one["told_seconds"]), passed)
     return (one["worker"], one["region"] or "all", one["state"], *ages, one["owner"], one["error"])
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from datetime import UTC, datetime, timedelta
 
 from shared.errors import UnavailableError
 from shared.health.beats import EVERY, STALLED_AFTER, Beat
 from shared.health.model import LoopState
-from workers.beating import beating
+from workers.beating import beating, is_gone
 from workers.loops import AllPasses, Passes
+from workers.process import owner
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
@@ -36,6 +38,10 @@ class Kept:
             raise UnavailableError("away")
         self.told.append(beat)
         self._more.set()
+
+    async def latest(self) -> list[Beat]:
+        newest = {(beat.worker, beat.region, beat.owner): beat for beat in self.told}
+        return [beat for beat in newest.values() if not beat.ended]
 
     async def until(self, count: int) -> Beat:
         async with asyncio.timeout(5):
@@ -87,6 +93,35 @@ async def test_what_could_not_be_told_is_told_later():
     kept.refusals = 3
     async with beating(kept, Passes(), worker="ingest", clock=At(), look_seconds=0):
         await kept.until(1)
+
+
+async def test_who_begins_ends_what_a_killed_process_left():
+    ended = await asyncio.create_subprocess_exec(sys.executable, "-c", "")
+    await ended.wait()
+    alive = await asyncio.create_subprocess_exec(sys.executable, "-c", "input()", stdin=asyncio.subprocess.PIPE)
+    here = owner("all").rpartition("/")[0]
+    dead = f"{here}/{ended.pid}"
+    try:
+        stays = [
+            Beat(worker="sweeper", owner=f"{here}/{alive.pid}", at=NOW),
+            Beat(worker="sweeper", owner=f"all/elsewhere/{ended.pid}", at=NOW),
+            Beat(worker="ingest", owner=dead, at=NOW),
+            Beat(worker="sweeper", region="us-east-1", owner=dead, at=NOW),
+        ]
+        kept = Kept()
+        kept.told = [*stays, Beat(worker="sweeper", owner=dead, at=NOW, state=LoopState.FAILING)]
+        async with beating(kept, Passes(), worker="sweeper", clock=At(), look_seconds=0):
+            await kept.until(7)
+            *others, own = await kept.latest()
+            assert (others, own.owner) == (stays, owner("all"))
+            assert kept.told[5] == Beat(worker="sweeper", owner=dead, at=NOW, state=LoopState.FAILING, ended=True)
+    finally:
+        await alive.communicate(b"\n")
+
+
+def test_of_a_name_that_is_none_of_a_process_nothing_is_known():
+    for name in ("all/host/x", "all/host/", "host", f"all/host/{10**30}"):
+        assert not is_gone(name, beside="all/host/1")
 
 
 async def test_a_loop_that_breaks_is_not_kept_by_its_beats():

@@ -13,9 +13,12 @@ def _moment(value: Any) -> Any:
     if not isinstance(value, str):
         raise ValueError("must be a time as text, such as 2026-07-26T09:00:00Z")
     try:
-        return datetime.fromisoformat(value)
+        found = datetime.fromisoformat(value)
     except ValueError:
         raise ValueError("must be a time such as 2026-07-26T09:00:00Z (ISO 8601)") from None
+    if found.utcoffset() is None:  # told here, where the text is known that was sent
+        raise ValueError("must be a time with a zone, such as 2026-07-26T09:00:00Z")
+    return found
 
 
 Moment = Annotated[AwareDatetime, BeforeValidator(_moment)]

@@ -329,7 +329,8 @@ async def test_nothing_is_sent_again_to_one_that_is_disabled(client, core, deliv
 async def test_a_time_that_is_none_is_refused(client, since):
     answer = await post(client, await create(client), "redeliver", since=since)
 
-    assert (answer.status_code, answer.json()["detail"][0]["pointer"]) == (422, "/since")
+    (problem,) = answer.json()["detail"]
+    assert (answer.status_code, problem["pointer"], problem["input"]) == (422, "/since", since)
 
 
 @pytest.mark.parametrize("path", ["", "/deliveries", f"/deliveries/{NOBODY}/1"])

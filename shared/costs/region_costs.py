@@ -14,7 +14,7 @@ from shared.costs.report_store import ReportStore
 from shared.costs.reporting import Reporter
 from shared.costs.reports import Generated, Report, Status, StoredReport
 from shared.costs.summaries import Summary
-from shared.costs.windows import checked, last_completed, last_hours
+from shared.costs.windows import checked, last_completed, last_hours, next_due
 
 MAX_NAMES: Final = 25
 _LATE: Final = 3
@@ -67,9 +67,10 @@ class RegionCosts:
 
     def _trouble(self, summary: Summary | None, *, healthy: bool) -> str | None:
         """What is wrong as far as it can be seen from here."""
-        last = last_completed(self._clock.now(), self._length)
+        now = self._clock.now()
+        last = last_completed(now, self._length)
         if summary is None:
-            return "no report has been written yet"
+            return f"no scheduled report yet; the first comes after {next_due(now, self._length):%Y-%m-%d %H:%M} UTC"
         if last.end - summary.window_end >= _LATE * self._length:
             return f"the last report ends at {summary.window_end.isoformat()}; no cost worker seems to run, or it can't write"
         if self._opencost is not None and not healthy:
@@ -89,7 +90,7 @@ class RegionCosts:
         return made
 
     async def generate_window(self, window: Window) -> tuple[Summary, Generated]:
-        """A report of any window of 5 minutes to 7 days. Raises InvalidError; NotHereError where no observer told of any of it."""
+        """A report of any window of 5 minutes to 7 days. Raises InvalidError; NotFoundError where no observer told of any of it."""
         keys, written = await self._reporter.adhoc(checked(window, now=self._clock.now()))
         rows = await self._store.rows(keys) or []
         return written.summary, Generated(bucket=self.bucket, report=report_of(written.summary), rows=rows)

@@ -13,7 +13,7 @@ from shared.costs.prices import PriceSource, rates_of
 from shared.costs.report_keys import ReportKeys
 from shared.costs.report_store import ReportStore, Written
 from shared.costs.usage import UsageSource
-from shared.errors import NotHereError
+from shared.errors import NotFoundError
 
 
 class Reporter:
@@ -50,11 +50,12 @@ class Reporter:
         return await self._store.write(keys, await self._account(window))
 
     async def adhoc(self, window: Window) -> tuple[ReportKeys, Written]:
-        """A report of any window, beside all others. Raises NotHereError where no observer has told of any of it."""
+        """A report of any window, beside all others. Raises NotFoundError where no observer has told of any of it."""
         today = self._clock.now().date()
         account = await self._account(window)
-        if not account.rows and account.basis.complete_to <= window.start:
-            raise NotHereError(f"no observer of {self.region} has told of the time from {window.start.isoformat()}: no usage is known")
+        if not account.rows and [(gap.start, gap.end) for gap in account.basis.gaps] == [(window.start, window.end)]:
+            told = f"{window.start.isoformat()} to {window.end.isoformat()}"
+            raise NotFoundError("Usage of", told, hint=f"no observer of {self.region} has told of any of this time")
         keys = ReportKeys(region=self.region, window=window, day=today, nonce=self._nonce()[:8])
         return keys, await self._store.write(keys, account)
 

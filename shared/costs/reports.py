@@ -97,5 +97,5 @@ class CostReports(Protocol):
         ...
 
     async def generate(self, *, window_hours: int) -> Generated:
-        """A report of the last hours, written now."""
+        """A report of the last hours, written now. Raises NotFoundError where nothing is known of them."""
         ...

@@ -33,6 +33,11 @@ def last_completed(now: datetime, length: timedelta) -> Window:
     return Window(end - length, end)
 
 
+def next_due(now: datetime, length: timedelta) -> datetime:
+    """When the window of the schedule that has `now` in it is over: its report is written after that."""
+    return last_completed(now, length).end + length
+
+
 def completed(since: datetime, now: datetime, length: timedelta) -> list[Window]:
     """The windows of the schedule that are over, oldest first: from the one that has `since` in it."""
     start, last = _EPOCH + (since - _EPOCH) // length * length, last_completed(now, length)

@@ -18,14 +18,14 @@ class CostClient(FleetClient):
 
     def costs(self, **choice: Any) -> Json:
         """Totals of a time."""
-        return self._get(_COSTS, choice, totals=list, total_cost=str)
+        return self._get(_COSTS, choice, totals=list, total_cost=str, reports=int)
 
     def cost_report(self, key: str, **choice: Any) -> Json:
         """Totals of one report, by its key or as `latest`."""
         steps = key.split("/")
         if len(key) > _LONGEST_KEY or not key.isprintable() or any(step in {"", ".", ".."} for step in steps):
             raise CommandError(f"Cost report '{key[:60]}' not found: this can't be a key", code=ExitCode.NOT_FOUND)
-        return self._get(f"{_COSTS}/reports/{quote(key, safe='/=')}", choice, totals=list, total_cost=str)
+        return self._get(f"{_COSTS}/reports/{quote(key, safe='/=')}", choice, totals=list, total_cost=str, reports=int)
 
     def cost_reports(self, **filters: Any) -> Json:
         """The newest reports."""

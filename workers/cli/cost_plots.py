@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
+from shared.costs.model import IDLE, IDLE_OR_OTHER
 from workers.cli import output
 from workers.cli.failures import CommandError, ExitCode
 
@@ -33,11 +34,10 @@ def table(totals: Sequence[Mapping[str, Any]], heading: str) -> None:
     most = max((Decimal(one["total_cost"]) for one in totals), default=Decimal(0)) or Decimal(1)
     for one in totals:
         style = "dim" if one["idle"] else ""
-        unpriced = "*" if Decimal(one["unpriced_core_hours"]) or Decimal(one["unpriced_gpu_hours"]) else ""
         money = [usd(one[name]) for name in ("total_cost", "gpu_cost", "cpu_cost", "ram_cost")]
         hours = [f"{Decimal(one[name]):,.2f}" for name in ("gpu_hours", "cpu_core_hours")]
         bar = Bar(size=float(most), begin=0, end=float(one["total_cost"]), width=_BAR, color="bright_black" if one["idle"] else "blue")
-        cells = [output.safe(str(one["key"]))[:120], money[0] + unpriced, *money[1:], *hours]
+        cells = [output.safe(str(one["key"]))[:120] + _idle(one), money[0] + _star(one), *money[1:], *hours]
         shown.add_row(*(Text(cell, style=style) for cell in cells), bar)
     output.out().print(shown)
 
@@ -51,7 +51,7 @@ def draw(answer: Mapping[str, Any], path: Path) -> None:
 
     totals = list(answer["totals"])
     chosen, rest = totals[:_MOST], totals[_MOST:]
-    names = [_label(one["key"]) for one in chosen] + ([f"{len(rest)} more"] if rest else [])
+    names = bars(totals)
     figure = Figure(figsize=(9, 1.2 + 0.32 * max(len(names), 1)), layout="constrained")
     axes = figure.subplots()
     left = [0.0] * len(names)
@@ -61,7 +61,7 @@ def draw(answer: Mapping[str, Any], path: Path) -> None:
         left = [before + width for before, width in zip(left, widths, strict=True)]
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
-    axes.set_xlabel("USD")
+    axes.set_xlabel("USD; * without the hours whose price nobody knows" if any(map(_star, totals)) else "USD")
     axes.set_title(f"{answer['region']}, {output.moment(answer['start'])} to {output.moment(answer['end'])}", fontsize=10)
     if names:
         axes.legend(loc="lower right")
@@ -69,6 +69,22 @@ def draw(answer: Mapping[str, Any], path: Path) -> None:
         figure.savefig(path, format="png", dpi=120)
     except OSError as error:
         raise CommandError.at("--png", str(path), f"can't be written: {error.strerror or error}") from error
+
+
+def bars(totals: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names of a picture's bars, with the marks that the table has."""
+    chosen, rest = totals[:_MOST], totals[_MOST:]
+    more = [f"{len(rest)} more{'*' if any(map(_star, rest)) else ''}"] if rest else []
+    return [_label(one["key"]) + _idle(one) + _star(one) for one in chosen] + more
+
+
+def _idle(one: Mapping[str, Any]) -> str:
+    """What tells the idle of a kind of nodes from what was used of it."""
+    return " (idle)" if one["idle"] and one["key"] not in {IDLE, IDLE_OR_OTHER} else ""
+
+
+def _star(one: Mapping[str, Any]) -> str:
+    return "*" if Decimal(one["unpriced_core_hours"]) or Decimal(one["unpriced_gpu_hours"]) else ""
 
 
 def _label(key: str) -> str:

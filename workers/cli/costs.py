@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -69,6 +69,7 @@ def list_all(
 
     with CostClient(api, key) as client:
         answer = client.cost_reports(adhoc=adhoc, region=region, limit=limit)
+        others = not (adhoc or as_json or answer["reports"]) and client.cost_reports(adhoc=True, region=region, limit=1)["reports"]
     if as_json:
         output.write_json(answer)
         return
@@ -76,7 +77,11 @@ def list_all(
         (output.moment(one["window_start"]), output.moment(one["window_end"]), output.moment(one["last_modified"]), one["key"])
         for one in answer["reports"]
     ]
-    output.table(("FROM", "TO", "WRITTEN", "KEY"), rows, empty="no reports yet; `gpufleet costs report` writes one")
+    empty = "no reports yet; `gpufleet costs report` writes one"
+    if others:
+        where = f" --region {region}" if region else ""
+        empty = f"no reports of the schedule yet; `gpufleet costs list --adhoc{where}` lists those that were asked for"
+    output.table(("FROM", "TO", "WRITTEN", "KEY"), rows, empty=empty)
 
 
 @app.command()
@@ -98,8 +103,8 @@ def show(
     """
     from workers.cli.cost_client import CostClient
 
-    group, _, label = by.partition(":")
-    if group not in GROUPS or (label and group != "label"):
+    group, colon, label = by.partition(":")
+    if group not in GROUPS or (colon and (group != "label" or not label)):
         raise CommandError.at("--by", by, f"must be one of {', '.join(GROUPS)}, or label:KEY")
     choice: dict[str, Any] = {"by": group.replace("-", "_"), "label": label or None, "region": region, "limit": limit}
     if report_key is not None and (since or to):
@@ -110,10 +115,12 @@ def show(
             answer = client.costs(**choice, **times)
         else:
             answer = client.cost_report(report_key or "latest", **choice)
-    if png is not None:
+    if png is not None and answer["reports"]:
         from workers.cli.cost_plots import draw
 
         draw(answer, png)
+    elif png is not None:
+        output.say(f"{png} is not written: there is nothing to draw")
     if as_json:
         output.write_json(answer)
         return
@@ -124,27 +131,45 @@ def _show(answer: Mapping[str, Any], by: str) -> None:
     from workers.cli.cost_plots import table
 
     totals = answer["totals"]
+    if not answer["reports"]:
+        output.say(f"nothing is known: no report of the schedule lies within {_span(answer)} in {answer['region']}")
+        due, start = output.moment(answer["next_report_after"]), answer["start"]
+        output.say(f"the next is written after {due}; `gpufleet costs report --from {start} --region {answer['region']}` writes one now")
+        return
     if totals:
         table(totals, by.upper())
     else:
-        output.say("nothing was used")
+        output.say("no usage is known" if answer["incomplete"] else "nothing was used")
     between = f"{output.moment(answer['start'])} to {output.moment(answer['end'])} in {answer['region']}"
     told = f", the first {len(totals)} of {answer['count']} rows" if answer["count"] > len(totals) else ""
-    output.say(f"{usd(answer['total_cost'])} USD, {between}{told}")
-    if answer.get("incomplete"):
+    cost = f"{usd(answer['total_cost'])} USD, " if totals or not answer["incomplete"] else ""
+    output.say(f"{cost}{between}{told}")
+    summary = answer.get("summary")
+    if summary:
+        _tell_known(summary)
+    elif answer.get("incomplete"):
         output.say(f"{answer['incomplete']} of {answer['reports']} reports know only a part of their window")
     if answer.get("missing"):
-        output.say(f"no reports of {', '.join(_span(one) for one in answer['missing'][:3])}{' …' if len(answer['missing']) > 3 else ''}")
-    if answer.get("summary"):
-        _tell_prices(answer["summary"])
+        output.say(f"no reports of {_spans(answer['missing'])}")
+    if summary:
+        _tell_prices(summary)
 
 
 def _tell_summary(summary: Mapping[str, Any]) -> None:
     parts = [f"{name} {usd(summary[f'{name}_cost'])}" for name in ("jobs", "other", "idle")]
     output.say(f"{usd(summary['total_cost'])} USD: {', '.join(parts)}")
-    if not summary["complete"]:
-        output.say(f"usage is known up to {output.moment(summary['complete_to'])} without a gap")
+    _tell_known(summary)
     _tell_prices(summary)
+
+
+def _tell_known(summary: Mapping[str, Any]) -> None:
+    """Of which times of a report usage is known: what is left between its gaps, which are by time."""
+    if summary["complete"]:
+        return
+    starts = [summary["window_start"], *(gap["end"] for gap in summary["gaps"])]
+    ends = [*(gap["start"] for gap in summary["gaps"]), summary["window_end"]]
+    known = [{"start": start, "end": end} for start, end in zip(starts, ends, strict=True) if start != end]
+    output.say(f"usage is known of {_spans(known)} only" if known else "no usage is known of any of this time")
 
 
 def _tell_prices(summary: Mapping[str, Any]) -> None:
@@ -154,6 +179,10 @@ def _tell_prices(summary: Mapping[str, Any]) -> None:
     compared = summary.get("opencost")
     if compared:
         output.say(f"OpenCost: {compared['error'] or usd(compared['total_cost']) + ' USD'}")
+
+
+def _spans(those: Sequence[Mapping[str, Any]]) -> str:
+    return f"{', '.join(map(_span, those[:3]))}{' …' if len(those) > 3 else ''}"
 
 
 def _span(one: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from datetime import timedelta
 from decimal import Decimal
 
@@ -110,6 +111,7 @@ async def test_times_without_a_report_are_told(client):
         {"start": "2026-05-17T07:00:00Z", "end": "2026-05-17T09:00:00Z"},
         {"start": "2026-05-17T12:00:00Z", "end": "2026-05-17T12:30:00Z"},
     ]
+    assert answer["next_report_after"] == "2026-05-17T14:00:00Z"
 
 
 async def test_of_many_rows_some_are_told_and_the_sum_of_all(client):
@@ -175,13 +177,17 @@ async def test_the_gco_door_tells_the_same(core):
 async def test_where_nobody_was_observed_the_reason_is_told(shared_core):
     async with serving(shared_core) as client:
         made = await client.post("/api/v1/cost/reports", json={})
+        unknown = await client.post(f"{COSTS}/reports", json={})
         latest = await client.get(f"{COSTS}/reports/latest")
         status = (await client.get("/api/v1/cost/status")).json()
 
     assert made.status_code == 503
     assert "no observer of us-east-1 has told" in made.json()["detail"]
+    assert unknown.status_code == 404
+    assert "no observer of us-east-1 has told" in unknown.json()["detail"]
     assert latest.status_code == 404
-    assert (status["last_scheduled_report"], status["last_error"]) == (None, "no report has been written yet")
+    assert status["last_scheduled_report"] is None
+    assert re.fullmatch(r"no scheduled report yet; the first comes after \d{4}-\d\d-\d\d \d\d:00 UTC", status["last_error"])
 
 
 @pytest.mark.parametrize(
@@ -192,6 +198,7 @@ async def test_where_nobody_was_observed_the_reason_is_told(shared_core):
         ({"from": "2026-05-17T10:00:00"}, "/from"),
         ({"by": "colour"}, "/by"),
         ({"by": "job", "label": "team"}, "/label"),
+        ({"by": "job", "label": ""}, "/label"),
         ({"region": "mars-1"}, "/region"),
         ({"limit": "0"}, "/limit"),
         ({"bogus": "1"}, "/bogus"),
@@ -202,6 +209,18 @@ async def test_what_is_wrong_with_a_question_is_told(shared_client, query, point
 
     assert answer.status_code == 422
     assert [problem["pointer"] for problem in answer.json()["detail"]] == [pointer]
+
+
+async def test_of_a_time_without_a_zone_what_was_sent_is_told(shared_client):
+    text = "2026-05-17T10:00:00"
+
+    asked = await shared_client.get(COSTS, params={"from": text})
+    wanted = await shared_client.post(f"{COSTS}/reports", json={"start": text, "end": "2026-05-17T11:00:00Z"})
+
+    for answer in (asked, wanted):
+        (problem,) = answer.json()["detail"]
+        assert problem["input"] == text
+        assert "must be a time with a zone" in problem["msg"]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from shared.costs.accounts import allocation_rows
 from shared.costs.model import IDLE, UNKNOWN, Window, exact_sum
 from shared.costs.report_keys import ReportKeys
 from shared.costs.reports import AllocationRow
-from shared.errors import NotHereError
+from shared.errors import NotFoundError
 from tests.unit.costs.builders import REGION, at, node, pod, window
 
 TEN = window("10:00", "11:00")
@@ -244,7 +244,7 @@ async def test_one_that_is_asked_for_stands_beside_the_others(costs):
 async def test_nothing_is_written_of_a_time_that_nobody_told_of(costs):
     costs.told.until = at("08:00")
 
-    with pytest.raises(NotHereError, match="no observer of us-east-1"):
+    with pytest.raises(NotFoundError, match="no observer of us-east-1"):
         await costs.reporter().adhoc(TEN)
 
     assert await costs.objects.listed("") == []

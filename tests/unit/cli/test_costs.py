@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from workers.cli.cost_plots import bars
+
 COSTS = "/fleet/v1/costs"
 KEY = "reports/region=us-east-1/date=2026-05-17/allocation-20260517T100000Z-20260517T110000Z.parquet"
 SUMMARY = {
@@ -13,7 +15,13 @@ SUMMARY = {
     "jobs_cost": "9.5",
     "other_cost": "0",
     "idle_cost": "26.5",
+    "window_start": "2026-05-17T10:00:00Z",
+    "window_end": "2026-05-17T11:00:00Z",
     "complete": False,
+    "gaps": [
+        {"start": "2026-05-17T10:00:00Z", "end": "2026-05-17T10:10:00Z"},
+        {"start": "2026-05-17T10:30:00Z", "end": "2026-05-17T10:40:00Z"},
+    ],
     "complete_to": "2026-05-17T10:30:00Z",
     "prices": [{"source": "table", "as_of": "2026-07-28"}],
     "opencost": None,
@@ -71,16 +79,69 @@ def test_a_key_is_asked_for_as_a_path(api, gpufleet):
 
 
 def test_a_time_is_asked_for_with_its_zone(api, gpufleet, capsys):
-    api.on("GET", COSTS, answer(missing=[{"start": "2026-05-17T10:00:00Z", "end": "2026-05-17T10:30:00Z"}], incomplete=1))
+    api.on("GET", COSTS, answer(total_cost="0", missing=[{"start": "2026-05-17T10:00:00Z", "end": "2026-05-17T10:30:00Z"}], incomplete=1))
 
     assert gpufleet("costs", "show", "--from", "2026-05-17T10:00", "--to", "2026-05-17T13:00+02:00") == 0
 
     asked = api.requests[0].url.params
     assert (asked["from"], asked["to"]) == ("2026-05-17T10:00:00+00:00", "2026-05-17T13:00:00+02:00")
     told = capsys.readouterr().err
-    assert "nothing was used" in told
+    assert "no usage is known" in told
+    assert "0.00" not in told
     assert "no reports of 2026-05-17 10:00:00 UTC to 2026-05-17 10:30:00 UTC" in told
     assert "1 of 1 reports" in told
+
+
+def test_of_a_time_without_a_report_no_sum_is_told(api, gpufleet, capsys, tmp_path: Path):
+    api.on("GET", COSTS, answer(reports=0, total_cost="0", next_report_after="2026-05-17T12:00:00Z"))
+
+    assert gpufleet("costs", "show", "--from", "1h", "--png", str(tmp_path / "costs.png")) == 0
+
+    told = capsys.readouterr().err
+    assert "no report of the schedule lies within 2026-05-17 10:00:00 UTC to 2026-05-17 11:00:00 UTC in us-east-1" in told
+    assert "the next is written after 2026-05-17 12:00:00 UTC" in told
+    assert "`gpufleet costs report --from 2026-05-17T10:00:00Z --region us-east-1` writes one now" in told
+    assert "costs.png is not written" in told
+    assert "0.00" not in told
+    assert "nothing was used" not in told
+    assert not (tmp_path / "costs.png").exists()
+
+
+def test_what_was_idle_of_a_kind_of_nodes_and_what_has_no_price_is_marked(api, gpufleet, capsys):
+    rows = [
+        total("g5.12xlarge", "5", idle=True),
+        total("g5.12xlarge", "2"),
+        total("new.1", "0", unpriced="1"),
+        total("__idle__", "0", idle=True),
+    ]
+    api.on("GET", f"{COSTS}/reports/latest", answer(*rows))
+
+    assert gpufleet("costs", "show", "--by", "instance-type") == 0
+
+    names = [line.split("  ")[0] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert names == ["g5.12xlarge (idle)", "g5.12xlarge", "new.1", "__idle__"]
+    assert bars(rows) == ["g5.12xlarge (idle)", "g5.12xlarge", "new.1*", "__idle__"]
+    assert bars([total("a", "1")] * 40 + [total("b", "0", unpriced="1")])[-1] == "1 more*"
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "told"), [([{}], "no reports of the schedule yet; `gpufleet costs list --adhoc`"), ([], "no reports yet")]
+)
+def test_where_the_schedule_has_none_those_that_were_asked_for_are_told_of(api, gpufleet, capsys, asked_for, told):
+    api.on("GET", f"{COSTS}/reports", {"reports": []}, {"reports": asked_for})
+
+    assert gpufleet("costs", "list") == 0
+
+    said = capsys.readouterr()
+    assert told in said.out + said.err
+
+
+def test_a_report_of_what_nobody_knows_is_not_found(api, gpufleet, capsys):
+    api.on("POST", f"{COSTS}/reports", {"detail": "Usage of 'x' not found"}, status=404)
+
+    assert gpufleet("costs", "report") == 3
+
+    assert "Usage of 'x' not found" in capsys.readouterr().err
 
 
 def test_a_report_is_asked_for(api, gpufleet, capsys):
@@ -91,7 +152,8 @@ def test_a_report_is_asked_for(api, gpufleet, capsys):
     assert api.bodies() == [{"region": "eu-west-1", "hours": 3}]
     told = capsys.readouterr()
     assert told.out == f"{KEY}\n"
-    assert "usage is known up to 2026-05-17 10:30:00 UTC" in told.err
+    known = "2026-05-17 10:10:00 UTC to 2026-05-17 10:30:00 UTC, 2026-05-17 10:40:00 UTC to 2026-05-17 11:00:00 UTC only"
+    assert f"usage is known of {known}" in told.err
 
 
 def test_reports_are_listed(api, gpufleet, capsys):
@@ -120,6 +182,8 @@ def test_json_is_the_answer_and_nothing_else(api, gpufleet, capsys, command):
     [
         ["show", "--by", "colour"],
         ["show", "--by", "job:x"],
+        ["show", "--by", "job:"],
+        ["show", "--by", "label:"],
         ["show", "latest", "--from", "1h"],
         ["show", "--from", "yesterday"],
         ["report", "--hours", "2", "--from", "1h"],

@@ -89,6 +89,12 @@ class CostTotalsAnswer(BaseModel):
         )
 
 
+class CostsOfTimeAnswer(CostTotalsAnswer):
+    """The same of the schedule's reports that lie within a time; with none (`reports` is 0), nothing is known."""
+
+    next_report_after: datetime = Field(description="When the schedule's present window ends: a report of it is written then.")
+
+
 class CostSummary(Summary):
     """A report in figures."""
 

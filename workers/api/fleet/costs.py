@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from shared.costs.model import Window
 from shared.costs.report_keys import ReportKeys
 from shared.costs.totals import By
-from shared.costs.windows import last_hours
+from shared.costs.windows import last_hours, next_due
 from shared.errors import InvalidError, NotHereError, Problem
 from shared.times import Moment
 from workers.api.bodies import StrictRoute
@@ -22,15 +22,15 @@ from workers.api.fleet.cost_schemas import (
     CostReportsAnswer,
     CostReportTotalsAnswer,
     CostReportWanted,
+    CostsOfTimeAnswer,
     CostSummary,
-    CostTotalsAnswer,
 )
 from workers.costing import Costing
 
 router = APIRouter(prefix="/costs", tags=["Fleet: costs"], route_class=StrictRoute)
 
 Region = Annotated[str | None, Query(max_length=64, description="That of this API, unless said.")]
-Label = Annotated[str | None, Query(max_length=316, description="The key of a label; with `by=label` only.")]
+Label = Annotated[str | None, Query(min_length=1, max_length=316, description="The key of a label; with `by=label` only.")]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 _DAY = timedelta(hours=24)
 
@@ -45,12 +45,13 @@ async def get_costs(
     by: By = By.NAMESPACE,
     label: Label = None,
     limit: Limit = 100,
-) -> CostTotalsAnswer:
+) -> CostsOfTimeAnswer:
     """Totals of the scheduled reports of at most 31 days. Who is bound to namespaces sees what is theirs, and nothing of what was idle."""
     costing = _costing(core)
     chosen = costing.known(region or core.region)
     found = await costing.queries.over(chosen, _window(core, since, to), by, label=label, namespaces=caller.namespaces)
-    return CostTotalsAnswer.of(found, region=chosen, by=by, label=label, limit=limit)
+    due = next_due(core.clock.now(), costing.length)
+    return CostsOfTimeAnswer.of(found, region=chosen, by=by, label=label, limit=limit, next_report_after=due)
 
 
 @router.get("/reports", dependencies=[READS], responses=answers(401, 403, 422, 429, 503))
@@ -80,9 +81,9 @@ async def get_report(
     return CostReportTotalsAnswer.of(found, region=chosen, by=by, label=label, limit=limit, key=key, summary=told)
 
 
-@router.post("/reports", status_code=201, responses=answers(401, 403, 413, 422, 429, 503))
+@router.post("/reports", status_code=201, responses=answers(401, 403, 404, 413, 422, 429, 503))
 async def write_report(body: CostReportWanted, core: CoreOf, caller: Administrator) -> CostSummary:
-    """Write a report now, of any time."""
+    """Write a report now, of any time of which usage is known; 404 where none is."""
     caller.require_all_namespaces("a cost report")
     costing = _costing(core)
     region = costing.known(body.region or core.region)

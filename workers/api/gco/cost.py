@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from shared.costs.reports import CostReports
-from shared.errors import NotHereError
+from shared.errors import NotFoundError, NotHereError
 from workers.about import SERVICE
 from workers.api.bodies import StrictRoute
 from workers.api.core import Core
@@ -53,7 +53,10 @@ async def list_cost_reports(core: CoreOf, adhoc: bool = False, limit: Annotated[
 async def generate_cost_report(body: CostReportRequest, core: CoreOf, caller: Administrator) -> CostReportAnswer:
     """Write a report of the last hours now. It concerns all namespaces, and so is for administrators."""
     caller.require_all_namespaces("a cost report")
-    made = await _costs(core).generate(window_hours=body.window_hours)
+    try:
+        made = await _costs(core).generate(window_hours=body.window_hours)
+    except NotFoundError as error:  # GCO has no 404 here: what costs are made of is missing
+        raise NotHereError(str(error)) from error
     answer = CostReportAnswer(timestamp=core.clock.now(), region=core.region, bucket=made.bucket, report=CostReport.of(made.report))
     return answer.model_copy(update={"rows": [CostRow.of(row) for row in made.rows]}) if body.include_rows else answer
 

@@ -53,7 +53,10 @@ async def connect(
 
 
 class RestTransport:
-    """Requests over the library's ApiClient, which brings authentication and the pool; no retries of its own, since callers have theirs."""
+    """Requests over the library's ApiClient, which brings authentication and the pool.
+
+    No retries of its own, since callers have theirs; but aiohttp sends a GET or DELETE again whose connection from the pool had been closed.
+    """
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client

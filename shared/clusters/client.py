@@ -55,7 +55,7 @@ async def connect(
 class RestTransport:
     """Requests over the library's ApiClient, which brings authentication and the pool.
 
-    No retries of its own, since callers have theirs; but aiohttp sends a GET or DELETE again whose connection from the pool had been closed.
+    No retries of its own, since callers have theirs; but aiohttp sends a GET or DELETE again that met a closed connection of the pool.
     """
 
     def __init__(self, client: ApiClient) -> None:

@@ -36,18 +36,22 @@ class Told:
 
     nodes: list[NodeUsage] = field(default_factory=list)
     pods: list[PodUsage] = field(default_factory=list)
+    since: datetime | None = None
     until: datetime = LATER
     asked: list[Window] = field(default_factory=list)
 
     async def usage(self, region: str, window: Window) -> Usage:
         self.asked.append(window)
         complete = min(max(self.until, window.start), window.end)
+        gaps = [Window(complete, window.end)] if complete < window.end else []
+        if self.since is not None and self.since > window.start:
+            gaps.insert(0, Window(window.start, self.since))
         return Usage(
             window=window,
             nodes=[one for one in self.nodes if window.overlap(*one.span)],
             pods=[one for one in self.pods if window.overlap(*one.span) or window.holds(one.start)],
-            complete_to=complete,
-            gaps=[Window(complete, window.end)] if complete < window.end else [],
+            complete_to=gaps[0].start if gaps else window.end,
+            gaps=gaps,
             final=self.until > window.end,
             all_pods=True,
         )

@@ -250,6 +250,15 @@ async def test_nothing_is_written_of_a_time_that_nobody_told_of(costs):
     assert await costs.objects.listed("") == []
 
 
+async def test_that_nothing_was_there_is_written_where_a_part_of_the_time_is_known(costs):
+    costs.told.since = at("10:30")
+
+    _, written = await costs.reporter().adhoc(TEN)
+
+    assert (written.summary.total_cost, written.summary.complete_to, written.summary.complete) == (0, TEN.start, False)
+    assert [(gap.start, gap.end) for gap in written.summary.gaps] == [(at("10:00"), at("10:30"))]
+
+
 async def test_the_newest_are_listed_without_listing_the_old(costs):
     _machines(costs)
     for hours in (0, 24, 48, 49):

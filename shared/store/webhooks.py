@@ -84,6 +84,11 @@ class Webhooks:
             raise NotFoundError("Webhook", entry.id)
         return _webhook(item)
 
+    async def current(self, webhook: Webhook) -> Webhook | None:
+        """A webhook that was read before, as it stands now, by one consistent read; None where it was deleted."""
+        item = await self._table.get(place(webhook))
+        return _webhook(item) if item is not None else None
+
     async def rotate(self, webhook: Webhook, *, now: datetime) -> Webhook:
         """Note that a webhook has a new secret, its first one perhaps.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -28,6 +28,7 @@ from shared.webhooks.events import LAST
 from shared.webhooks.lanes import Lanes
 from shared.webhooks.model import Webhook
 from shared.webhooks.ports import Answer, Health, Message, Sender
+from shared.webhooks.standing import Standing
 
 log = structlog.get_logger()
 
@@ -44,7 +45,7 @@ Build = Callable[[Delivery, Moment], Delivery]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parcel:
-    """A delivery that this worker holds the lease of, and all that is needed to send it."""
+    """A delivery that this worker holds the lease of, and all that is needed to send it; `webhook` is as it was when that was read."""
 
     delivery: Delivery
     webhook: Webhook
@@ -60,6 +61,7 @@ class Courier:
         deliveries: Deliveries,
         sender: Sender,
         health: Health,
+        standing: Standing,
         clock: Clock,
         ids: Ids,
         chance: random.Random,
@@ -70,6 +72,7 @@ class Courier:
         self._deliveries = deliveries
         self._sender = sender
         self._health = health
+        self._standing = standing
         self._clock = clock
         self._ids = ids
         self._chance = chance
@@ -167,13 +170,22 @@ class Courier:
         except DeliveryChangedError:
             log.info("delivery is somebody else's by now", **about)
         except FleetError as error:
-            log.warning("outcome of a delivery not written; it is sent again", error=str(error), **about)
+            log.warning("delivery not sent, or its outcome not written; it is sent again", error=str(error), **about)
         except Exception:
             log.exception("delivery not sent", **about)
         self._parcels.pop(key_of(delivery), None)
 
     async def _attempt(self, parcel: Parcel) -> None:
-        webhook, delivery = parcel.webhook, parcel.delivery
+        delivery = parcel.delivery
+        webhook = await self._standing.of(parcel.webhook)
+        if webhook is None:
+            await self.give_up(delivery, changes.DELETED)
+            return
+        parcel = replace(parcel, webhook=webhook)
+        if webhook.disabled_at is not None:
+            # Whoever finds it due decides, by a record of that moment: it may have been enabled since this one was read.
+            await self._put_back(parcel, self._clock.now() + self.spread(NO_ROOM))
+            return
         paused = await self._health.paused_until(webhook)
         if paused is not None:
             self._spared[webhook.id] = paused

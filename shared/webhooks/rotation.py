@@ -27,7 +27,10 @@ MAX_OVERLAP: Final = timedelta(days=7)
 HELD: Final = 4
 """The most secrets that sign at a time: each is a signature in a header."""
 FRESH: Final = timedelta(minutes=5)
-"""How long secrets that were read are used without reading them again."""
+"""How long secrets that were read are used without reading them again;"""
+SETTLING: Final = timedelta(minutes=1)
+UNSETTLED: Final = timedelta(seconds=5)
+"""only so long those that were read so shortly after a rotation: the webhook's record tells of it before its secret is replaced."""
 _CACHED: Final = 2000
 
 
@@ -97,13 +100,17 @@ class SigningSecrets:
             return ()
         key = (webhook.id, webhook.rotated_at)
         known = self._known.get(key)
-        if known is None or self._clock.now() - known.at >= self._fresh:
+        if known is None or self._clock.now() - known.at >= self._lasts(known, webhook):
             try:
                 known = await self._read_once(key, webhook.secret_name)
             except UnavailableError:
                 if known is None:
                     raise
         return known.ring.signing(self._clock.now())
+
+    def _lasts(self, known: _Read, webhook: Webhook) -> timedelta:
+        unsettled = webhook.rotated_at is not None and known.at - webhook.rotated_at < SETTLING
+        return UNSETTLED if unsettled else self._fresh
 
     async def _read_once(self, key: tuple[str, datetime | None], name: str) -> _Read:
         """Many deliveries that start at once read once."""

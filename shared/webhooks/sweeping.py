@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -32,6 +32,8 @@ BACKLOG: Final = timedelta(seconds=1)
 """How soon it is looked again where more was due than there was room for."""
 AGAIN: Final = timedelta(seconds=5)
 """How soon it is looked again at what was due and could not be seen to, or was under way in this process beyond its lease."""
+LOOK: Final = timedelta(seconds=30)
+"""How often, while anything waits, it is looked for what waits for webhooks that were deleted, which may not come due for an hour."""
 SPARED: Final = 20
 """Deliveries to an endpoint that is being spared, which a sweep puts off at most; to move all of them would be a write for each."""
 
@@ -53,23 +55,31 @@ class DeliverySweeper:
         self._courier = courier
         self._clock = clock
         self._chance = chance
+        self._look_at: datetime | None = None
 
     async def sweep(self) -> datetime | None:
         """Take on what is due and there is room for; returns when there is more to do, None where nothing waits.
 
         Raises UnavailableError where the marks can't be read. One delivery that can't be seen to doesn't hold up the others.
         """
-        chosen, following = await self._due()
-        webhooks = await self._webhooks.many({mark.key.webhook_id for mark in chosen})
+        chosen, later, following = await self._due()
+        webhooks = await self._webhooks.many({mark.key.webhook_id for mark in [*chosen, *later]})
+        orphans = [mark for mark in later if mark.key.webhook_id not in webhooks]
+        if len(orphans) > AT_ONCE:
+            self._look_at = None
+            following = _earlier(following, self._clock.now() + BACKLOG)
         by_job: defaultdict[str, list[Mark]] = defaultdict(list)
-        for mark in self._let_through(chosen):
+        for mark in [*self._let_through(chosen, webhooks), *orphans[:AT_ONCE]]:
             by_job[mark.key.job_id].append(mark)
         seen_to = await asyncio.gather(*(self._see_to_job(job_id, marks, webhooks) for job_id, marks in by_job.items()))
         return following if all(seen_to) else _earlier(following, self._clock.now() + AGAIN)
 
-    async def _due(self) -> tuple[list[Mark], datetime | None]:
-        """Marks whose time has come and whose lane has room, in random order so that two sweepers seldom meet; and when to look again."""
+    async def _due(self) -> tuple[list[Mark], list[Mark], datetime | None]:
+        """Marks whose time has come and whose lane has room, in random order so that two sweepers seldom meet; now and then those too
+        that come due later than any lease ends, which is what nobody is sending now; and when to look again."""
         now = self._clock.now()
+        look = self._look_at is None or self._look_at <= now
+        later: list[Mark] = []
         chosen: list[Mark] = []
         following: datetime | None = None
         lanes, taken = self._courier.lanes, Counter[str]()
@@ -77,7 +87,11 @@ class DeliverySweeper:
             webhook_id = mark.key.webhook_id
             if mark.at > now:
                 following = _earlier(following, mark.at)
-                break
+                if not look:
+                    break
+                if mark.at > now + self._courier.lease:
+                    later.append(mark)
+                continue
             if lanes.holds(mark.key):
                 following = _earlier(following, now + AGAIN)
                 continue
@@ -87,7 +101,9 @@ class DeliverySweeper:
             else:
                 following = _earlier(following, now + BACKLOG)
         self._chance.shuffle(chosen)
-        return chosen, following
+        if look:
+            self._look_at = now + LOOK
+        return chosen, later, following
 
     async def _marks(self) -> AsyncIterator[Mark]:
         """The earliest marks, page by page as they are needed."""
@@ -100,13 +116,14 @@ class DeliverySweeper:
                 return
             last = marks[-1]
 
-    def _let_through(self, marks: Sequence[Mark]) -> list[Mark]:
+    def _let_through(self, marks: Sequence[Mark], webhooks: Mapping[str, Webhook]) -> list[Mark]:
         """Of endpoints that are being spared only so many: those are put off, so that the others are found behind them."""
         let: list[Mark] = []
         counts: Counter[str] = Counter()
         for mark in marks:
-            counts[mark.key.webhook_id] += 1
-            if counts[mark.key.webhook_id] <= SPARED or self._courier.spared(mark.key.webhook_id) is None:
+            webhook_id = mark.key.webhook_id
+            counts[webhook_id] += 1
+            if webhook_id not in webhooks or counts[webhook_id] <= SPARED or self._courier.spared(webhook_id) is None:
                 let.append(mark)
         return let
 
@@ -126,10 +143,13 @@ class DeliverySweeper:
     async def _see_to(self, delivery: Delivery, webhook: Webhook | None, story: Story) -> None:
         """What stands in the table decides, not the mark: an index is a little behind."""
         now = self._clock.now()
-        if delivery.next_at is None or delivery.next_at > now:
+        if delivery.next_at is None:
             return
         if webhook is None:
-            await self._courier.give_up(delivery, "the webhook was deleted")
+            if not now < delivery.next_at <= now + self._courier.lease:  # then somebody may be sending it, and comes to know it himself
+                await self._courier.give_up(delivery, changes.DELETED)
+            return
+        if delivery.next_at > now:
             return
         if delivery.state is DeliveryState.HELD:
             earlier = next((one for one in story.to(webhook.id) if not one.state.final), delivery)

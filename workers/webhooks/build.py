@@ -26,6 +26,7 @@ from shared.webhooks.lanes import Lanes
 from shared.webhooks.ports import Health, Sender
 from shared.webhooks.rotation import SigningSecrets
 from shared.webhooks.sending import HttpSender
+from shared.webhooks.standing import Standing
 from shared.webhooks.sweeping import DeliverySweeper
 from shared.webhooks.urls import UrlRules
 from workers.about import cluster_id
@@ -74,6 +75,7 @@ async def build(
             chance=chance,
             disable_after=timedelta(seconds=settings.webhook_disable_seconds),
         ),
+        standing=Standing(webhooks, clock),
         clock=clock,
         ids=ids,
         chance=chance,

@@ -175,7 +175,7 @@ async def test_deliveries_of_a_webhook_that_is_gone_or_disabled_are_given_up(fle
     await fleet.worker(health=NeverSpared())
 
     (delivery,) = await fleet.until_settled(gone, 1)
-    assert (delivery.state, delivery.reason) == (DeliveryState.FAILED, "the webhook was deleted")
+    assert (delivery.state, delivery.reason) == (DeliveryState.FAILED, "webhook deleted")
 
 
 async def test_an_endpoint_that_is_spared_is_not_tried_and_its_deliveries_wait(fleet, short_waits):

@@ -119,6 +119,20 @@ async def test_a_rotation_that_the_record_tells_of_is_seen_at_once():
     assert await signing.of(WEBHOOK.model_copy(update={"rotated_at": NOW})) == ("new", "old")
 
 
+async def test_what_was_read_while_a_rotation_was_under_way_does_not_last():
+    kept, watch = Kept(SecretRing.of("old").written()), Watch()
+    signing, rotated = SigningSecrets(kept, watch), WEBHOOK.model_copy(update={"rotated_at": NOW})
+    assert await signing.of(rotated) == ("old",)
+    kept.value = SecretRing.of("old").rotated("new", now=NOW, overlap=timedelta()).written()
+
+    watch.time += timedelta(seconds=5)
+    assert await signing.of(rotated) == ("new",)
+    watch.time += timedelta(minutes=2)
+    assert (await signing.of(rotated), kept.reads) == (("new",), 3)
+    watch.time += timedelta(minutes=2)
+    assert (await signing.of(rotated), kept.reads) == (("new",), 3)
+
+
 async def test_an_overlap_ends_though_nothing_is_read_again():
     kept, watch = Kept(SecretRing.of("old").rotated("new", now=NOW, overlap=timedelta(minutes=1)).written()), Watch()
     signing = SigningSecrets(kept, watch)

@@ -84,7 +84,7 @@ async def _report(client: httpx.AsyncClient, region: str, until: float) -> Json:
         wanted = {"region": region, "start": (now - WINDOW).isoformat(), "end": now.isoformat()}
         answer = await client.post("/fleet/v1/costs/reports", json=wanted)
         late = time.monotonic() > until
-        if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE or late:  # which says that no usage is known yet
+        if answer.status_code != httpx.codes.NOT_FOUND or late:  # which says that no usage is known yet
             answer.raise_for_status()
             summary = answer.json()
             if Decimal(summary["jobs_cost"]) > 0 or late:

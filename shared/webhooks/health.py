@@ -30,7 +30,7 @@ FRESH: Final = timedelta(seconds=5)
 NOTED: Final = timedelta(minutes=1)
 """How often it is noted of an endpoint that is well that it still is."""
 _KNOWN: Final = 5000
-_WRITES: Final = 8
+_WRITES: Final = 20
 _STEP: Final = 0.02
 
 log = structlog.get_logger()

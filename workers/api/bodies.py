@@ -89,7 +89,8 @@ class StrictRoute(APIRoute):
                 raise RefusedRequestError(headers=told, query=query, fields=refused.fields, body=refused.body, kind=refused.kind) from None
             except RequestValidationError as error:
                 further = await self.further(request, error.body, error.errors())
-                raise RefusedRequestError(headers=headers, query=query, fields=error.errors(), body=further) from None
+                fields = [one for one in error.errors() if _place(one) not in {problem.pointer for problem in query}]
+                raise RefusedRequestError(headers=headers, query=query, fields=fields, body=further) from None
             except _NothingElseError:
                 further = await self.further(request, await strict.json() if self.body_field is not None else None, ())
                 raise RefusedRequestError(headers=headers, query=query, body=further) from None
@@ -148,13 +149,18 @@ class JobRoute(StrictRoute):
             core.submission,
             core.gate,
             document,
-            told=["".join(step(part) for part in one["loc"][1:]) for one in told],
+            told=[_place(one) for one in told],
             idempotency_key=request.headers.get("idempotency-key"),
         )
 
 
 class _NothingElseError(Exception):
     """FastAPI had nothing against a request."""
+
+
+def _place(error: Mapping[str, Any]) -> str:
+    """The pointer of what FastAPI has something against."""
+    return "".join(step(part) for part in error["loc"][1:])
 
 
 def _guarded(function: Endpoint) -> Endpoint:

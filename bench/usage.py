@@ -63,12 +63,12 @@ async def run(options: Options) -> list[Figure]:
 def _watched(lines: list[bytes], *, keeping: bool) -> tuple[float, Ledger]:
     """CPU seconds of all events, and the ledger that came of them."""
     ledger = Ledger(region=WHERE.region, cluster=WHERE.cluster, observer="bench")
-    account = UsageAccount(ledger, None, _Now(), write_every=timedelta(minutes=10))  # type: ignore[arg-type]
+    account = UsageAccount(ledger, None, _Now(), write_every=timedelta(minutes=10))  # type: ignore[arg-type]  # nothing is written here
     ledger.nodes.listed([], at=NOW)
     account.pod(Listed(objects=[]))
     ledger.tick(NOW)
     ledger.tick(NOW + timedelta(seconds=15))
-    feed = pod_feed(None, usage=WHERE if keeping else None)  # type: ignore[arg-type]
+    feed = pod_feed(None, usage=WHERE if keeping else None)  # type: ignore[arg-type]  # nothing is asked of a cluster
     index = PodIndex()
     gc.collect()
     began = time.process_time()

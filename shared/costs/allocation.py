@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal, localcontext
 from itertools import accumulate, pairwise
-from typing import Final
+from typing import Any, Final
 
 from shared.costs.merging import merge_nodes, merge_pods
 from shared.costs.model import (
@@ -205,7 +205,7 @@ def _idle_key(priced: Priced, rest: str) -> _Key:
 
 def _key_of(pod: PodUsage, node: NodeUsage | None, source: str) -> _Key:
     """Rows of the fleet are one for each execution, those of others one for each namespace."""
-    where = {
+    where: dict[str, Any] = {
         "region": pod.region,
         "cluster": pod.cluster,
         "namespace": pod.namespace,
@@ -214,12 +214,12 @@ def _key_of(pod: PodUsage, node: NodeUsage | None, source: str) -> _Key:
         "source": source,
     }
     if pod.job_id is None:
-        return _Key(kind=RowKind.OTHER, **where)  # type: ignore[arg-type]
+        return _Key(kind=RowKind.OTHER, **where)
     return _Key(
         kind=RowKind.JOB,
         job_id=pod.job_id,
         execution=pod.execution,
         submitted_by=pod.submitted_by,
         labels=tuple(sorted(pod.labels.items())),
-        **where,  # type: ignore[arg-type]
+        **where,
     )

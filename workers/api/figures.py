@@ -22,7 +22,7 @@ class Figures:
         self.registry = CollectorRegistry()
         collectors: tuple[type[Collector], ...] = (ProcessCollector, PlatformCollector, GCCollector)
         for collector in collectors:
-            collector(registry=self.registry)  # type: ignore[call-arg]
+            collector(registry=self.registry)  # type: ignore[call-arg]  # each of these takes a registry
         self._requests = Histogram(
             "api_request_seconds",
             "requests, from their first byte to the last of their answer",

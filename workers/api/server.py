@@ -131,7 +131,7 @@ class _Protocol(H11Protocol):
 
     _late: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn declares it
         """Begin to wait."""
         super().connection_made(transport)
         self._expect_head()

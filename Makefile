@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SEEDS ?= 2000
 
-.PHONY: help demo up api-tour test test-real kill-test simulate bench check format model clean
+.PHONY: help demo up api-tour test test-real infra-test lambdas synth kill-test simulate bench check format model clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -12,6 +12,10 @@ help: ## Show this list
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.infra: $(VENV)/.ready
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,infra]'
 	@touch $@
 
 demo: $(VENV)/.ready ## Run 60 jobs on the embedded fleet, kill a dispatcher meanwhile, check every figure
@@ -28,6 +32,15 @@ test: $(VENV)/.ready ## The tests that need nothing but Python
 
 test-real: $(VENV)/.ready ## The tests against DynamoDB Local (npm, Java), injected AWS faults and Prometheus (Debian's)
 	tests/real/run.sh $(BIN)/python
+
+infra-test: $(VENV)/.infra ## The stacks: synthesized, checked, least privilege, deployed to the emulator with jobs run on them
+	$(BIN)/python -m pytest -m infra tests/infra
+
+lambdas: $(VENV)/.ready ## Build one package per Lambda function under build/lambdas; tells sizes and cold import times
+	$(BIN)/python -m infra.lambdas
+
+synth: $(VENV)/.infra ## Synthesize the stacks into build/cdk.out; needs no account
+	$(BIN)/python -m infra.cdk
 
 kill-test: $(VENV)/.ready ## 500 jobs, 4 dispatchers, one killed every second; 500 deliveries, their worker killed again and again
 	$(BIN)/python -m pytest -m slow tests/e2e/test_kill.py tests/e2e/test_webhook_kill.py tests/integration/webhooks

@@ -1,0 +1,1 @@
+"""What deploys the fleet: the stacks, the Lambda packages, the roles of each worker."""

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from shared.logging import configure
 from shared.queues.queue import Message
@@ -19,6 +19,9 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 Answer = dict[str, list[dict[str, str]]]
+
+SECONDS: Final = 60.0
+"""How long an invocation may take where nobody says it: without Lambda around it."""
 
 
 class Container(Generic[T]):
@@ -77,3 +80,10 @@ def failures(messages: Sequence[Message], outcomes: Sequence[T], *, left: T) -> 
 def failed(identifiers: Sequence[str]) -> Answer:
     """The answer that names records which are to come again."""
     return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in identifiers]}
+
+
+def seconds_left(context: Any, *, margin: float) -> float:
+    """How long an invocation may work, so that `margin` seconds are left of it; a second at least. `context` is Lambda's."""
+    remaining = getattr(context, "get_remaining_time_in_millis", None)
+    left = float(remaining()) / 1000 if remaining is not None else SECONDS
+    return max(left - margin, 1.0)

@@ -17,12 +17,10 @@ from shared.queues.queue import Message
 from shared.settings import Settings
 from workers.costs.build import SERVICES, build
 from workers.costs.work import CostWork, Outcome
-from workers.lambdas import Answer, Container, failures, messages_of
+from workers.lambdas import SECONDS, Answer, Container, failures, messages_of, seconds_left
 
 MARGIN_SECONDS: Final = 20.0
 """What is left of an invocation when no further report is begun."""
-SECONDS: Final = 40.0
-"""How long reports are begun where nobody says how long an invocation may take."""
 
 
 async def _start(settings: Settings, stack: AsyncExitStack) -> CostWork:
@@ -34,7 +32,7 @@ _container = Container(_start, worker="costs")
 
 def handler(event: Mapping[str, Any], context: Any) -> Answer:
     """Handle a batch of SQS records, or the task of a schedule."""
-    return _container.run(lambda work: answer(work, event, seconds=_seconds(context)))
+    return _container.run(lambda work: answer(work, event, seconds=seconds_left(context, margin=MARGIN_SECONDS)))
 
 
 async def answer(work: CostWork, event: Mapping[str, Any], *, seconds: float = SECONDS) -> Answer:
@@ -52,8 +50,3 @@ async def answer(work: CostWork, event: Mapping[str, Any], *, seconds: float = S
     if outcome is Outcome.LEFT:
         raise UnavailableError("the reports are not all made; the log says why")
     return failures([], [], left=Outcome.LEFT)
-
-
-def _seconds(context: Any) -> float:
-    remaining = getattr(context, "get_remaining_time_in_millis", None)
-    return max(float(remaining()) / 1000 - MARGIN_SECONDS, 1.0) if remaining is not None else SECONDS

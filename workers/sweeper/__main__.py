@@ -10,15 +10,16 @@ from shared.store.beats import Beats
 from workers.assembly import assemble
 from workers.beating import beating
 from workers.process import serve
-from workers.sweeper.build import build
+from workers.sweeper.build import SERVICES, build
 
 
 async def main(stop: asyncio.Event) -> None:
     """Sweep every region until asked to stop."""
     settings = Settings()
-    async with connect(settings.control_region, "dynamodb", "sqs", "s3") as aws:
+    async with connect(settings.control_region, *SERVICES) as aws:
         core = await assemble(settings, aws)
-        async with build(core) as loop, beating(Beats(core.table), loop.passes, worker="sweeper", clock=core.clock):
+        loop = build(core, aws)
+        async with beating(Beats(core.table), loop.passes, worker="sweeper", clock=core.clock):
             await loop.run(stop)
 
 

@@ -69,7 +69,7 @@ async def _observer(ground: Ground) -> Part:
 
 
 async def _sweeper(ground: Ground) -> Part:
-    loop = await ground.stack.enter_async_context(build_sweeper(ground.shared))
+    loop = build_sweeper(ground.shared, ground.aws)
     return Part(run=loop.run, passes=loop.passes)
 
 

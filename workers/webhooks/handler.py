@@ -23,7 +23,7 @@ from shared.aws import connect
 from shared.errors import FleetError
 from shared.settings import Settings
 from shared.store.streams import told
-from workers.lambdas import Answer, Container, failed, failures, messages_of
+from workers.lambdas import Answer, Container, failed, failures, messages_of, seconds_left
 from workers.webhooks.build import SERVICES, Parts, build
 from workers.webhooks.events import Outcome
 
@@ -31,8 +31,6 @@ log = structlog.get_logger()
 
 MARGIN_SECONDS: Final = 12.0
 """What is left of an invocation when nothing more is begun: an attempt takes 10 s."""
-SECONDS: Final = 40.0
-"""How long an invocation works where nobody says how long it may."""
 
 
 async def _start(settings: Settings, stack: AsyncExitStack) -> Parts:
@@ -44,7 +42,7 @@ _container = Container(_start, worker="webhooks")
 
 def handler(event: Mapping[str, Any], context: Any) -> Answer:
     """Make the deliveries of a batch of SQS records, and send them."""
-    return _container.run(lambda parts: deliver(parts, event, seconds=_seconds(context)))
+    return _container.run(lambda parts: deliver(parts, event, seconds=seconds_left(context, margin=MARGIN_SECONDS)))
 
 
 def relay_handler(event: Mapping[str, Any], _context: Any) -> Answer:
@@ -54,7 +52,7 @@ def relay_handler(event: Mapping[str, Any], _context: Any) -> Answer:
 
 def sweep_handler(_event: Mapping[str, Any], context: Any) -> dict[str, str | None]:
     """Send what is due, again and again until the invocation's time is over; says when the next is due."""
-    return _container.run(lambda parts: sweep(parts, seconds=_seconds(context)))
+    return _container.run(lambda parts: sweep(parts, seconds=seconds_left(context, margin=MARGIN_SECONDS)))
 
 
 async def deliver(parts: Parts, event: Mapping[str, Any], *, seconds: float) -> Answer:
@@ -93,9 +91,3 @@ async def _finish(parts: Parts, seconds: float) -> None:
         async with asyncio.timeout(max(seconds, 0.0)):
             await parts.courier.lanes.idle()
     await parts.courier.give_back(grace_seconds=MARGIN_SECONDS - 2.0)
-
-
-def _seconds(context: Any) -> float:
-    """How long deliveries may be sent in this invocation."""
-    remaining = getattr(context, "get_remaining_time_in_millis", None)
-    return max(float(remaining()) / 1000 - MARGIN_SECONDS, 1.0) if remaining is not None else SECONDS

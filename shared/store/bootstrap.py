@@ -23,8 +23,10 @@ from shared.store import keys
 MAX_RECEIVES = 5
 """How often a message is received before SQS puts it among the dead letters."""
 _DAY = 86_400
-_QUEUE = {"VisibilityTimeout": "60", "ReceiveMessageWaitTimeSeconds": "20", "MessageRetentionPeriod": str(4 * _DAY)}
-_DEAD = {"MessageRetentionPeriod": str(14 * _DAY)}
+QUEUE_ATTRIBUTES = {"VisibilityTimeout": "60", "ReceiveMessageWaitTimeSeconds": "20", "MessageRetentionPeriod": str(4 * _DAY)}
+DEAD_LETTER_ATTRIBUTES = {"MessageRetentionPeriod": str(14 * _DAY)}
+EXPIRES = "expires"
+"""The attribute by which items expire."""
 _READY_PROJECTION = ("fence", "priority", "namespace")
 """What a dispatcher must know of a ready job to claim it, so that it needs no read before."""
 _STREAM = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
@@ -79,7 +81,7 @@ async def _translated() -> AsyncIterator[None]:
 async def _table(client: Any, name: str, report: Report) -> None:
     made = True
     try:
-        await client.create_table(**_table_shape(name))
+        await client.create_table(**table_shape(name))
     except ClientError as error:
         if _code(error) != "ResourceInUseException":
             raise
@@ -93,7 +95,8 @@ async def _table(client: Any, name: str, report: Report) -> None:
     report.say(f"table {name}", made=made)
 
 
-def _table_shape(name: str) -> dict[str, Any]:
+def table_shape(name: str) -> dict[str, Any]:
+    """The table as a request of CreateTable; what deploys the fleet makes the same of it. Its items expire by `EXPIRES`."""
     attributes = ("pk", "sk", *keys.INDEX_KEYS)
     return {
         "TableName": name,
@@ -160,11 +163,11 @@ async def _stream(client: Any, found: dict[str, Any]) -> None:
 async def _expiry(client: Any, name: str) -> None:
     described = (await client.describe_time_to_live(TableName=name))["TimeToLiveDescription"]
     if described.get("TimeToLiveStatus", "DISABLED") in {"ENABLED", "ENABLING"}:
-        if described.get("AttributeName", "expires") != "expires":
-            raise ShapeError(f"table {name}: items expire by {described['AttributeName']}, and must expire by 'expires'")
+        if described.get("AttributeName", EXPIRES) != EXPIRES:
+            raise ShapeError(f"table {name}: items expire by {described['AttributeName']}, and must expire by '{EXPIRES}'")
         return
     try:
-        await client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires"})
+        await client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": EXPIRES})
     except ClientError as error:
         # Another bootstrap was faster.
         if "already enabled" not in str(error):
@@ -186,10 +189,10 @@ async def _recovery(client: Any, name: str, report: Report) -> None:
 
 async def _queue(client: Any, name: str, report: Report) -> None:
     dead = dead_letter_queue(name)
-    dead_url, dead_made = await _make_queue(client, dead, _DEAD)
+    dead_url, dead_made = await _make_queue(client, dead, DEAD_LETTER_ATTRIBUTES)
     dead_arn = (await _attributes(client, dead_url))["QueueArn"]
     policy = {"deadLetterTargetArn": dead_arn, "maxReceiveCount": MAX_RECEIVES}
-    url, made = await _make_queue(client, name, _QUEUE | {"RedrivePolicy": json.dumps(policy)})
+    url, made = await _make_queue(client, name, QUEUE_ATTRIBUTES | {"RedrivePolicy": json.dumps(policy)})
     standing = json.loads((await _attributes(client, url)).get("RedrivePolicy") or "{}")
     if standing.get("deadLetterTargetArn") != dead_arn:
         raise ShapeError(

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeou
 from ministack.services import dynamodb as emulator
 
 from shared.store import keys
-from shared.store.bootstrap import _table_shape
+from shared.store.bootstrap import table_shape
 from tests.simulation.faults import COMMON, Fault, Gate
 
 TABLE = "fleet"
@@ -29,7 +29,7 @@ class Tables:
 
     def __init__(self) -> None:
         emulator.reset()
-        self.request("CreateTable", _table_shape(TABLE))
+        self.request("CreateTable", table_shape(TABLE))
         self.on_write: Callable[[list[tuple[str, str]]], None] = lambda touched: None
 
     def request(self, operation: str, request: dict[str, Any]) -> Any:

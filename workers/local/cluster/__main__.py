@@ -10,6 +10,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import yaml
+
+from workers.local.cluster.access import Access, AuditFile, rules_of
 from workers.local.cluster.cluster import SimulatedCluster
 from workers.local.cluster.kinds import TRAIN_JOB
 from workers.local.cluster.kubeconfig import write_kubeconfig
@@ -25,6 +28,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--namespace", action="append", default=[], help="a namespace that is there from the start; may be given again")
     parser.add_argument("--kubeconfig", type=Path, help="write a kubeconfig here, with one context for each region")
     parser.add_argument("--exporters", action="store_true", help="put a pod that tells of GPUs on every node that has some")
+    parser.add_argument("--rbac", type=Path, help="hold callers to the roles and bindings of this file; their tokens are their names")
+    parser.add_argument("--audit", type=Path, help="append a line of JSON here for all that is asked for the first time")
     parser.add_argument("--seed", type=int, default=0, help="decides uids and the suffixes of names")
     return parser.parse_args(argv)
 
@@ -49,7 +54,7 @@ async def run(arguments: argparse.Namespace) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
-    async with serve(clusters, ports=arguments.port) as servers:
+    async with serve(clusters, ports=arguments.port, access=_access(arguments.rbac, arguments.audit)) as servers:
         urls = {server.cluster.region: server.url for server in servers}
         if arguments.kubeconfig is not None:
             write_kubeconfig(arguments.kubeconfig, urls)
@@ -57,6 +62,13 @@ async def run(arguments: argparse.Namespace) -> None:
             sys.stdout.write(f"{region} {url}\n")
         sys.stdout.flush()
         await stopped.wait()
+
+
+def _access(rbac: Path | None, audit: Path | None) -> Access | None:
+    if rbac is None and audit is None:
+        return None
+    rules = rules_of(one for one in yaml.safe_load_all(rbac.read_text()) if one) if rbac is not None else None
+    return Access(rules, tell=AuditFile(audit).tell) if audit is not None else Access(rules)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

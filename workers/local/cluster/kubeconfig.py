@@ -8,14 +8,17 @@ from pathlib import Path
 import yaml
 
 
-def write_kubeconfig(path: Path, urls: Mapping[str, str]) -> None:
-    """Write the file, readable by its owner only; `urls` maps each region to its server. The first one is current."""
+def write_kubeconfig(path: Path, urls: Mapping[str, str], *, token: str | None = None) -> None:
+    """Write the file, readable by its owner only; `urls` maps each region to its server. The first one is current.
+
+    `token` says who asks, where the servers hold their callers to rights (`access`).
+    """
     content = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": next(iter(urls), ""),
         "clusters": [{"name": region, "cluster": {"server": url}} for region, url in urls.items()],
-        "users": [{"name": "simulated", "user": {}}],
+        "users": [{"name": "simulated", "user": {"token": token} if token is not None else {}}],
         "contexts": [{"name": region, "context": {"cluster": region, "user": "simulated"}} for region in urls],
     }
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 """Serves simulated clusters over HTTP on the loopback interface, one port each, in real time.
 
-There is no authentication, so nothing but this machine may reach it; requests that a browser sends for some page are refused.
+Without an `Access` there is no authentication. Nothing but this machine may reach it, and requests that a browser sends for some page are
+refused.
 Beside the Kubernetes API there are a few paths for tests:
 
 | request | does |
@@ -24,6 +25,7 @@ from typing import Any
 from aiohttp import web
 from pydantic import TypeAdapter, ValidationError
 
+from workers.local.cluster.access import Access
 from workers.local.cluster.answers import RefusedError, Response, Stream, bad_request, no_such_path
 from workers.local.cluster.cluster import SimulatedCluster
 from workers.local.cluster.driver import Driver
@@ -35,16 +37,20 @@ LOOPBACK = "127.0.0.1"
 # A little above the API server's own limit on bodies, so that its own answer is given.
 _BODY_LIMIT = 4 * 1024 * 1024
 _LOCAL_HOSTS = (LOOPBACK, "localhost", "[::1]")
+_OK = 200
 _FAULTS: TypeAdapter[list[Fault]] = TypeAdapter(list[Fault])
 
 
 class ClusterServer:
-    """One cluster on one port. `port` 0 takes a free one; `url` is known after `start`."""
+    """One cluster on one port. `port` 0 takes a free one; `url` is known after `start`. With `access` callers are held to their rights."""
 
-    def __init__(self, cluster: SimulatedCluster, *, port: int = 0, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, cluster: SimulatedCluster, *, port: int = 0, clock: Callable[[], float] = time.time, access: Access | None = None
+    ) -> None:
         self.cluster = cluster
         self.faults = Faults()
         self.port = port
+        self._access = access
         self._clock = clock
         self._runner: web.ServerRunner | None = None
         self._driver: Driver | None = None
@@ -87,12 +93,21 @@ class ClusterServer:
         fault = self.faults.take(method, path, query)
         if fault is not None and fault.delay:
             await asyncio.sleep(fault.delay)
+        try:
+            note = self._access.check(method, path, query, request.headers, self._exists) if self._access is not None else None
+        except RefusedError as refusal:
+            return _whole(refusal.response())
         answer = answer_with(fault, self.cluster, method, path, query, request.headers, body)
+        if note is not None:
+            note(answer.status if answer is not None else 0)
         if answer is None:
             if request.transport is not None:
                 request.transport.abort()
             return web.Response(status=500)
         return _whole(answer) if isinstance(answer, Response) else await _flowing(request, answer)
+
+    def _exists(self, path: str) -> bool:
+        return self.cluster.request("GET", path, {}, {}, None).status == _OK
 
     def _answer_test(self, method: str, path: str, body: bytes | None) -> Response:
         try:
@@ -158,12 +173,14 @@ async def _flowing(request: web.BaseRequest, stream: Stream) -> web.StreamRespon
 
 
 @asynccontextmanager
-async def serve(clusters: Sequence[SimulatedCluster], *, ports: Sequence[int] = ()) -> AsyncIterator[list[ClusterServer]]:
+async def serve(
+    clusters: Sequence[SimulatedCluster], *, ports: Sequence[int] = (), access: Access | None = None
+) -> AsyncIterator[list[ClusterServer]]:
     """Serve clusters whose clock is `time.time` until the block ends; ports that are not given are free ones."""
     async with AsyncExitStack() as stack:
         servers: list[ClusterServer] = []
         for number, cluster in enumerate(clusters):
-            server = ClusterServer(cluster, port=ports[number] if number < len(ports) else 0)
+            server = ClusterServer(cluster, port=ports[number] if number < len(ports) else 0, access=access)
             await server.start()
             stack.push_async_callback(server.stop)
             servers.append(server)

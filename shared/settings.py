@@ -5,6 +5,7 @@ AWS itself is set as everywhere: `AWS_REGION`, `AWS_ENDPOINT_URL`, credentials.
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,6 +13,8 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+_EKS_CLUSTER = re.compile(r"([a-z]{2}(-[a-z]+)+-\d=[0-9A-Za-z][A-Za-z0-9_-]{0,99}|([0-9A-Za-z][A-Za-z0-9_-]*)?\{region\}[A-Za-z0-9_-]*)")
+"""`<region>=<name>` or a pattern. Names: https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html"""
 _ROLLUP = r"^region(\+(node|device|vendor|namespace|project|job_id))*$"
 
 
@@ -31,7 +34,12 @@ class Settings(BaseSettings):
     queue_prefix: str = "gpufleet"
 
     kubeconfig: Path | None = None
-    """A kubeconfig with one context per region, named as the region. Without one, a worker uses its pod's service account."""
+    """A kubeconfig with one context per region, named as the region. Without one, a worker looks into `eks_clusters`, and where its region
+    isn't named there, uses its pod's service account."""
+
+    eks_clusters: Annotated[tuple[str, ...], NoDecode] = ()
+    """The EKS clusters of regions, `us-east-1=gpu-us`, separated by commas; or one name with `{region}` in it, for all others. Their
+    addresses are asked of EKS, and tokens are signed with this process's AWS credentials: no file, no program."""
 
     kueue_queue: str | None = None
     """Where Kueue admits: the local queue that a released job is labelled with, instead of being unsuspended."""
@@ -152,7 +160,7 @@ class Settings(BaseSettings):
     def _unlimited(cls, value: object) -> object:
         return None if isinstance(value, str) and value.strip().lower() == "none" else value
 
-    @field_validator("regions", "identity", "webhook_allowed_domains", "webhook_ports", mode="before")
+    @field_validator("regions", "eks_clusters", "identity", "webhook_allowed_domains", "webhook_ports", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
@@ -162,6 +170,22 @@ class Settings(BaseSettings):
     def _parts(cls, value: object, info: ValidationInfo) -> object:
         separator = ";" if info.field_name == "metrics_exporters" else ","
         return tuple(part.strip() for part in value.split(separator) if part.strip()) if isinstance(value, str) else value
+
+    @field_validator("eks_clusters")
+    @classmethod
+    def _clusters(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for entry in value:
+            if _EKS_CLUSTER.fullmatch(entry) is None:
+                raise ValueError(f"'{entry}' must be <region>=<name of a cluster>, or a name with {{region}} in it")
+        if len({entry.partition("=")[0] if "=" in entry else "" for entry in value}) < len(value):
+            raise ValueError("must name each region once, and hold one name with {region} at most")
+        return value
+
+    def eks_cluster(self, region: str) -> str | None:
+        """The name of a region's EKS cluster; None where none is named."""
+        named = dict(entry.split("=", 1) for entry in self.eks_clusters if "=" in entry)
+        pattern = next((entry for entry in self.eks_clusters if "=" not in entry), None)
+        return named.get(region) or (pattern.replace("{region}", region) if pattern is not None else None)
 
     @property
     def lease(self) -> timedelta:

@@ -54,6 +54,8 @@ class Aws:
     dynamodbstreams: Any = None
     cloudwatch: Any = None
     pricing: Any = None
+    eks: Any = None
+    sts: Any = None
     elsewhere: Callable[[str, str], Any] = _nowhere
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from io import BytesIO
@@ -20,6 +21,7 @@ from kubernetes.aio.client.rest import RESTClientObject, RESTResponse
 
 from shared.clock import Clock
 from shared.clusters.api import REQUEST_SECONDS, KubernetesApi
+from shared.clusters.eks import EksCluster, EksTokens
 from shared.errors import UnavailableError
 
 POOL_SIZE: Final = 64
@@ -42,8 +44,37 @@ async def connect(
 
     Raises UnavailableError where the kubeconfig or the service account can't be used.
     """
-    configuration = await _configuration(kubeconfig, context, pool_size)
-    client = ApiClient(configuration)
+    async with _connected(await _configuration(kubeconfig, context, pool_size), timeout=timeout, clock=clock) as api:
+        yield api
+
+
+@asynccontextmanager
+async def connect_eks(
+    cluster: EksCluster, tokens: EksTokens, *, pool_size: int = POOL_SIZE, timeout: float = REQUEST_SECONDS, clock: Clock | None = None
+) -> AsyncIterator[KubernetesApi]:
+    """The API server of an EKS cluster, with a token of AWS credentials. Raises UnavailableError where its certificates can't be used."""
+    configuration = Configuration(host=cluster.endpoint, connection_pool_maxsize=pool_size)
+    configuration.ca_cert_data = cluster.certificates
+    # Python 3.13 wants of every certificate what those that EKS makes for clusters don't have, an authority key identifier; RFC 5280
+    # doesn't want it of one that is its own root. The chain and the host's name are checked all the same.
+    configuration.disable_strict_ssl_verification = True
+
+    async def renew(renewed: Configuration) -> None:
+        renewed.api_key["BearerToken"] = await tokens.token()
+
+    configuration.api_key_prefix["BearerToken"] = "Bearer"
+    configuration.refresh_api_key_hook = renew
+    await renew(configuration)
+    async with _connected(configuration, timeout=timeout, clock=clock) as api:
+        yield api
+
+
+@asynccontextmanager
+async def _connected(configuration: Configuration, *, timeout: float, clock: Clock | None) -> AsyncIterator[KubernetesApi]:
+    try:
+        client = ApiClient(configuration)
+    except ssl.SSLError as error:
+        raise UnavailableError(f"the certificates of {configuration.host} can't be used: {error}") from error
     client.rest_client = _Rest(configuration)
     api = KubernetesApi(RestTransport(client), timeout=timeout, clock=clock)
     try:

@@ -6,10 +6,10 @@ The Kubernetes package is imported here and then only. A connection is kept for 
 from __future__ import annotations
 
 import asyncio
-import os
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
+from shared.clusters.reaching import reach, reaches_any
 from shared.errors import UnavailableError
 from shared.settings import Settings
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class ClusterAccess:
-    """The clusters that this process can reach: all of a kubeconfig, or the one that it runs in."""
+    """The clusters that this process can reach: all of a kubeconfig, those that EKS knows, or the one that it runs in."""
 
     def __init__(self, settings: Settings) -> None:
-        self._kubeconfig = settings.kubeconfig
+        self._settings = settings
         self._connections: dict[tuple[str, bool], KubernetesApi] = {}
         self._connecting = asyncio.Lock()
         self._stack = AsyncExitStack()
@@ -29,7 +29,7 @@ class ClusterAccess:
     @property
     def any(self) -> bool:
         """Whether there is a cluster that this process can reach at all."""
-        return self._kubeconfig is not None or "KUBERNETES_SERVICE_HOST" in os.environ
+        return reaches_any(self._settings)
 
     async def api(self, region: str, *, streams: bool = False) -> KubernetesApi:
         """The API server of a region's cluster; for `streams` with a pool of its own, of any size. Raises UnavailableError."""
@@ -37,10 +37,7 @@ class ClusterAccess:
             raise UnavailableError("this process reaches no cluster")
         async with self._connecting:
             if (region, streams) not in self._connections:
-                from shared.clusters.client import POOL_SIZE, connect
-
-                context = region if self._kubeconfig else None
-                opened = connect(kubeconfig=self._kubeconfig, context=context, pool_size=0 if streams else POOL_SIZE)
+                opened = reach(self._settings, region, pool_size=0 if streams else None)
                 self._connections[region, streams] = await self._stack.enter_async_context(opened)
             return self._connections[region, streams]
 

@@ -12,6 +12,7 @@ from mangum import Mangum
 from shared.logging import configure
 from shared.settings import Settings
 from workers.api.app import create_app
+from workers.api.cluster_access import ClusterAccess
 from workers.api.core import open_core
 
 _stack = AsyncExitStack()
@@ -32,5 +33,7 @@ def _adapter() -> Mangum:
     configure(settings.log_level, worker="api")
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
-    core = loop.run_until_complete(_stack.enter_async_context(open_core(settings)))
+    access = ClusterAccess(settings)
+    _stack.push_async_callback(access.close)
+    core = loop.run_until_complete(_stack.enter_async_context(open_core(settings, access=access)))
     return Mangum(create_app(core), lifespan="off")

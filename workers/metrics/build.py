@@ -8,6 +8,7 @@ from typing import Final
 
 from shared.aws import Aws
 from shared.clock import SystemClock
+from shared.clusters.reaching import reach
 from shared.metrics.cloudwatch_writing import MetricWriter
 from shared.metrics.fetching import DirectFetch, Fetch, ProxyFetch, direct_client
 from shared.metrics.rollups import measures_of, rollups_of
@@ -53,20 +54,15 @@ class Scrapers:
         self._making = asyncio.Lock()
 
     async def of(self, region: str) -> Scraper:
-        """The scraper of a region. Raises UnavailableError where its kubeconfig or service account can't be used."""
+        """The scraper of a region. Raises UnavailableError where its cluster can't be reached."""
         async with self._making:
             if region not in self._made:
                 self._made[region] = await self._make(region)
             return self._made[region]
 
     async def _make(self, region: str) -> Scraper:
-        from shared.clusters.client import connect
-
         settings = self._settings
-        context = region if settings.kubeconfig else None
-        api = await self._stack.enter_async_context(
-            connect(kubeconfig=settings.kubeconfig, context=context, pool_size=CONCURRENCY + len(settings.metrics_exporters) + 2)
-        )
+        api = await self._stack.enter_async_context(reach(settings, region, pool_size=CONCURRENCY + len(settings.metrics_exporters) + 2))
         fetch: Fetch = ProxyFetch(api)
         if settings.metrics_direct:
             fetch = DirectFetch(await self._stack.enter_async_context(direct_client(CONCURRENCY)))

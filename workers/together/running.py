@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 
 from shared.aws import connect
-from shared.clusters import client
+from shared.clusters.reaching import reach
 from shared.errors import FleetError
 from shared.settings import Settings
 from shared.store.beats import Beats
@@ -101,9 +101,6 @@ async def _put_together(settings: Settings, region: str, names: Sequence[str]) -
         access = ClusterAccess(settings)
         stack.push_async_callback(access.close)
         core = await doors.build(settings, aws, access=access, region=region)
-        context = region if settings.kubeconfig else None
-        api = await stack.enter_async_context(
-            client.connect(kubeconfig=settings.kubeconfig, context=context, pool_size=settings.dispatch_slots)
-        )
+        api = await stack.enter_async_context(reach(settings, region, pool_size=settings.dispatch_slots))
         shared = await assembly.assemble(settings, aws)
         yield core, await build(names, Ground(settings=settings, region=region, aws=aws, shared=shared, api=api, stack=stack))

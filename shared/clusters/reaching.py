@@ -1,0 +1,49 @@
+"""Which cluster is a region's, and how this process reaches it: by a kubeconfig, by EKS, or because it runs there.
+
+The library behind it takes half a second to load, and is loaded by the first that connects.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from shared.aws import connect as connect_aws
+from shared.clock import Clock, SystemClock
+from shared.settings import Settings
+
+if TYPE_CHECKING:
+    from shared.clusters.api import KubernetesApi
+
+
+def reaches_any(settings: Settings) -> bool:
+    """Whether there is a cluster that this process can reach at all."""
+    return settings.kubeconfig is not None or bool(settings.eks_clusters) or "KUBERNETES_SERVICE_HOST" in os.environ
+
+
+@asynccontextmanager
+async def reach(
+    settings: Settings, region: str, *, pool_size: int | None = None, clock: Clock | None = None
+) -> AsyncIterator[KubernetesApi]:
+    """The API server of a region's cluster, over a pool of connections of its own (0: of any size).
+
+    Raises UnavailableError where the kubeconfig, EKS or the service account doesn't lead there.
+    """
+    from shared.clusters import client
+
+    size = client.POOL_SIZE if pool_size is None else pool_size
+    name = settings.eks_cluster(region) if settings.kubeconfig is None else None
+    if name is None:
+        context = region if settings.kubeconfig is not None else None
+        async with client.connect(kubeconfig=settings.kubeconfig, context=context, pool_size=size, clock=clock) as api:
+            yield api
+        return
+    from shared.clusters import eks
+
+    async with connect_aws(region, *eks.SERVICES) as aws:
+        cluster = await eks.describe(aws.eks, name=name, region=region)
+        tokens = eks.EksTokens(aws.sts, cluster=name, clock=clock or SystemClock())
+        async with client.connect_eks(cluster, tokens, pool_size=size, clock=clock) as api:
+            yield api

@@ -1,0 +1,166 @@
+"""The control region: the table, the bucket, every queue, the functions and what calls them, the API.
+
+The queues of doorbells stand here too, since the workers look for all queues where the table is (`Settings.control_region`); and in this
+stack, since every function opens every region's queue when it starts: with them in a stack of their own there would be a time in which the
+functions knew a region whose queue is not there. So are the roles of the workers in the clusters, whose rights are to what is here. A
+region's cluster finds them by name.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from aws_cdk import Aws, CfnOutput, RemovalPolicy, Stack
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from infra.cdk.functions import FleetFunction, Places, visibility_seconds
+from infra.cdk.http_api import FleetApi
+from infra.cdk.key import FleetKey
+from infra.cdk.names import Naming
+from infra.cdk.queues import FleetQueue
+from infra.cdk.rights import worker_role
+from infra.cdk.settings import Installation
+from infra.cdk.storage import FleetBucket
+from infra.cdk.table import FleetTable
+from infra.functions import FUNCTIONS, named
+from infra.roles import ROLES
+from shared.settings import dead_letter_queue
+
+WORKERS_NAMESPACE = "gpufleet"
+"""Where the workers are on a cluster (infra/kubernetes)."""
+
+
+class ControlStack(Stack):
+    """Everything of an installation but its clusters."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, installation: Installation, packages: Path, **options: Any) -> None:
+        super().__init__(scope, construct_id, **options)
+        self.installation = installation
+        self.naming = Naming(installation)
+        settings = self.naming.settings
+        self._removal = RemovalPolicy.RETAIN if installation.removal == "retain" else RemovalPolicy.DESTROY
+        self.key = FleetKey(
+            self,
+            "Key",
+            name=installation.name,
+            region=installation.control_region,
+            services=["dynamodb", "s3", "sqs", "lambda", "sns"],
+            removal=self._removal,
+        )
+        self.table = FleetTable(self, "Table", name=settings.table, key=self.key, removal=self._removal)
+        self.bucket = FleetBucket(
+            self, "Bucket", name=settings.bucket, key=self.key, removal=self._removal, usage_days=installation.usage_days
+        )
+        self.queues = {
+            name: FleetQueue(
+                self,
+                f"Queue-{name.removeprefix(settings.queue_prefix + '-')}",
+                name=name,
+                key=self.key,
+                removal=self._removal,
+                visibility_seconds=visibility_seconds(settings, name, FUNCTIONS),
+            )
+            for name in settings.queues()
+        }
+        self.functions = self._functions(packages)
+        self.apis = self._apis()
+        self.pod_roles = self._pod_roles()
+        self._outputs()
+
+    def _functions(self, packages: Path) -> dict[str, FleetFunction]:
+        prefix = self.naming.settings.queue_prefix
+        places = Places(
+            queues={name.removeprefix(f"{prefix}-"): queue.queue.queue_arn for name, queue in self.queues.items()},
+            stream_arn=self.table.stream_arn,
+        )
+        found: dict[str, FleetFunction] = {}
+        for function in FUNCTIONS:
+            more = {"GPUFLEET_EKS_CLUSTERS": self.naming.clusters_variable()} if function.reaches_clusters else {}
+            made = FleetFunction(
+                self,
+                f"Function-{function.name}",
+                function=function,
+                naming=self.naming,
+                key=self.key,
+                packages=packages,
+                places=places,
+                environment=self.naming.environment() | more,
+                removal=self._removal,
+            )
+            # What a function asks for when it starts is there before it is called.
+            made.function.node.add_dependency(self.table, *self.queues.values())
+            found[function.name] = made
+        return found
+
+    def _apis(self) -> dict[str, FleetApi]:
+        installation = self.installation
+        known = {"iam": False} | ({"tokens": True} if installation.api.jwt is not None else {})
+        return {
+            name: FleetApi(
+                self,
+                f"Api-{name}",
+                name=installation.name if name == "iam" else f"{installation.name}-{name}",
+                function=self.functions[named("api").name].function,
+                settings=installation.api,
+                tokens=tokens,
+                key=self.key,
+                retention_days=installation.log_retention_days,
+                removal=self._removal,
+            )
+            for name, tokens in known.items()
+        }
+
+    def _pod_roles(self) -> dict[tuple[str, str], iam.Role]:
+        """The roles of the workers in the clusters, by worker and region."""
+        return {
+            (role.worker, region): worker_role(
+                self,
+                f"Role-{role.worker}-{region}",
+                worker=role.worker,
+                naming=self.naming,
+                key=self.key.key_arn,
+                trusted=_pod(self.naming, role.worker, region),
+                region=region,
+            )
+            for role in ROLES
+            if role.pod
+            for region in self.installation.region_names
+        }
+
+    def _outputs(self) -> None:
+        settings = self.naming.settings
+        told = {
+            "ControlRegion": settings.control_region,
+            "Regions": ",".join(settings.regions),
+            "TableName": self.table.name,
+            "TableStreamArn": self.table.stream_arn,
+            "BucketName": self.bucket.bucket.bucket_name,
+            "QueuePrefix": settings.queue_prefix,
+            "KeyArn": self.key.key_arn,
+            "ApiUrl": self.apis["iam"].url,
+            **({"TokensApiUrl": self.apis["tokens"].url} if "tokens" in self.apis else {}),
+        }
+        for name, value in told.items():
+            CfnOutput(self, name, value=value)
+        for name, queue in self.queues.items():
+            short = "".join(part.capitalize() for part in name.removeprefix(f"{settings.queue_prefix}-").split("-"))
+            CfnOutput(self, f"QueueUrl{short}", value=queue.queue.queue_url, description=name)
+            CfnOutput(self, f"DeadLettersUrl{short}", value=queue.dead.queue_url, description=dead_letter_queue(name))
+
+
+def _pod(naming: Naming, worker: str, region: str) -> iam.IPrincipal:
+    """The pods of a worker on one cluster, as EKS Pod Identity says who they are.
+
+    https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html; it puts cluster, namespace and
+    service account into tags of the session.
+    """
+    cluster = f"arn:{Aws.PARTITION}:eks:{region}:{Aws.ACCOUNT_ID}:cluster/{naming.cluster(region)}"
+    tags = {
+        "aws:SourceAccount": Aws.ACCOUNT_ID,
+        "aws:RequestTag/eks-cluster-arn": cluster,
+        "aws:RequestTag/kubernetes-namespace": WORKERS_NAMESPACE,
+        "aws:RequestTag/kubernetes-service-account": worker,
+    }
+    return iam.SessionTagsPrincipal(iam.ServicePrincipal("pods.eks.amazonaws.com", conditions={"StringEquals": tags}))

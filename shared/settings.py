@@ -133,6 +133,11 @@ class Settings(BaseSettings):
     metrics_port: int = Field(default=9105, ge=0, le=65535)
     """Where the metrics worker serves `/metrics`; port 0 takes any free one. It knows no callers, so mind who reaches another host."""
 
+    probe_host: str = "127.0.0.1"
+    probe_port: int | None = Field(default=None, ge=0, le=65535)
+    """Where every worker and the API answer probes (`workers.probing`), apart from what they serve; without a port nowhere. They tell
+    how the loop is and the words of its last error, so mind who reaches another host."""
+
     usage_write_seconds: float = Field(default=600.0, ge=1, le=3600)
     """How often an observer writes its account of the hour that runs, an object each time; an hour that is over is written at once."""
 

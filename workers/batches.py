@@ -10,7 +10,7 @@ import structlog
 
 from shared.errors import UnavailableError
 from shared.queues.heartbeat import kept_alive
-from shared.queues.queue import Message, Queue
+from shared.queues.queue import LONG_POLL_SECONDS, Message, Queue
 from workers.loops import Passes
 
 log = structlog.get_logger()
@@ -19,6 +19,8 @@ VISIBILITY = 30
 """Seconds that a received message stays out of sight; renewed while it is worked on."""
 BATCHES = 4
 """Batches of ten that are worked on at the same time."""
+FIRST_SECONDS = 1
+"""How long the first look waits for messages: a worker that begins tells soon whether its queue answers."""
 _MAX_PAUSE = 10.0
 
 T = TypeVar("T")
@@ -84,7 +86,8 @@ class BatchLoop(Generic[T]):
             self.passes.begin()
             await self._room.acquire()
             try:
-                messages = await self._queue.receive(visibility=VISIBILITY)
+                wait = FIRST_SECONDS if self.passes.succeeded_at is None else LONG_POLL_SECONDS
+                messages = await self._queue.receive(visibility=VISIBILITY, wait_seconds=wait)
             except UnavailableError as error:
                 self._room.release()
                 self.passes.fail(error)

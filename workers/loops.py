@@ -92,6 +92,11 @@ class Loops:
         """What runs them."""
         return [loop.task for loop in self._loops.values()]
 
+    @property
+    def passes(self) -> list[tuple[str, Progress]]:
+        """What they note of themselves, by name."""
+        return [(loop.name, loop.passes) for loop in self._loops.values() if loop.passes is not None]
+
     def ended(self) -> list[str]:
         """The names of loops that have ended though nobody asked them to."""
         return [] if self.stopping else [name for name, loop in self._loops.items() if loop.task.done()]

@@ -27,7 +27,9 @@ from workers.api.core import Core, open_core
 from workers.api.figures import Figures
 from workers.api.following import Following
 from workers.api.rate_limits import Rates
+from workers.api.vitals import DoorVitals
 from workers.loopback import is_loopback
+from workers.probing import probed
 
 log = structlog.get_logger()
 
@@ -99,7 +101,8 @@ async def serve_core(core: Core, where: ServerSettings, stop: asyncio.Event) -> 
     following = replace(core, following=Following(stopping=stop))
     app = create_app(following, rates=Rates(settings.rate_limit), figures=Figures(), local_only=not settings.identity)
     app.open()
-    await _run(app, where, stop, grace=settings.shutdown_seconds)
+    async with probed(settings, DoorVitals(core), stop):
+        await _run(app, where, stop, grace=settings.shutdown_seconds)
 
 
 async def _run(app: FastAPI, where: ServerSettings, stop: asyncio.Event, *, grace: float) -> None:

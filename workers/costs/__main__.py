@@ -15,6 +15,7 @@ from shared.store.table import Table
 from workers.beating import beating
 from workers.costs.build import SERVICES, build
 from workers.costs.loop import CostLoop
+from workers.probing import LoopVitals, probed
 from workers.process import serve
 
 
@@ -28,7 +29,10 @@ async def main(stop: asyncio.Event) -> None:
             regions=settings.regions,
             grace_seconds=settings.shutdown_seconds,
         )
-        async with beating(Beats(Table(aws.dynamodb, settings.table)), loop.passes, worker="costs", clock=SystemClock()):
+        async with (
+            beating(Beats(Table(aws.dynamodb, settings.table)), loop.passes, worker="costs", clock=SystemClock()),
+            probed(settings, LoopVitals(loop.passes), stop),
+        ):
             await loop.run(stop)
 
 

@@ -12,6 +12,7 @@ from shared.store.beats import Beats
 from workers.assembly import assemble
 from workers.beating import beating
 from workers.dispatcher.build import build
+from workers.probing import LoopVitals, probed
 from workers.process import owner, serve
 
 
@@ -25,7 +26,10 @@ async def main(region: str, stop: asyncio.Event) -> None:
     ):
         core = await assemble(settings, aws, regions=[region])
         loop = await build(core, aws.sqs, api, region=region, owner=owner(region))
-        async with beating(Beats(core.table), loop.passes, worker="dispatcher", region=region, clock=core.clock):
+        async with (
+            beating(Beats(core.table), loop.passes, worker="dispatcher", region=region, clock=core.clock),
+            probed(settings, LoopVitals(loop.passes), stop),
+        ):
             await loop.run(stop)
 
 

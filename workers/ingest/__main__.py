@@ -15,6 +15,7 @@ from shared.store.table import Table
 from workers.beating import beating
 from workers.ingest.ingest import build
 from workers.ingest.loop import IngestLoop
+from workers.probing import LoopVitals, probed
 from workers.process import serve
 
 
@@ -26,7 +27,10 @@ async def main(stop: asyncio.Event) -> None:
         queue = await Queue.open(aws.sqs, settings.submissions_queue)
         loop = IngestLoop(queue=queue, ingest=ingest, grace_seconds=settings.shutdown_seconds)
         beats = Beats(Table(aws.dynamodb, settings.table))
-        async with beating(beats, loop.passes, worker="ingest", clock=SystemClock()):
+        async with (
+            beating(beats, loop.passes, worker="ingest", clock=SystemClock()),
+            probed(settings, LoopVitals(loop.passes), stop),
+        ):
             await loop.run(stop)
 
 

@@ -16,6 +16,7 @@ from shared.store.beats import Beats
 from shared.store.table import Table
 from workers.beating import beating
 from workers.metrics.worker import SERVICES, metrics_worker
+from workers.probing import LoopVitals, probed
 from workers.process import serve
 
 
@@ -27,6 +28,7 @@ async def main(regions: Sequence[str], stop: asyncio.Event) -> None:
         worker = await stack.enter_async_context(metrics_worker(settings, aws, regions or settings.regions))
         beats = Beats(Table(aws.dynamodb, settings.table))
         await stack.enter_async_context(beating(beats, worker.passes, worker="metrics", clock=SystemClock()))
+        await stack.enter_async_context(probed(settings, LoopVitals(worker.passes), stop))
         await worker.run(stop)
 
 

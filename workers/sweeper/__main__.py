@@ -9,6 +9,7 @@ from shared.settings import Settings
 from shared.store.beats import Beats
 from workers.assembly import assemble
 from workers.beating import beating
+from workers.probing import LoopVitals, probed
 from workers.process import serve
 from workers.sweeper.build import SERVICES, build
 
@@ -19,7 +20,10 @@ async def main(stop: asyncio.Event) -> None:
     async with connect(settings.control_region, *SERVICES) as aws:
         core = await assemble(settings, aws)
         loop = build(core, aws)
-        async with beating(Beats(core.table), loop.passes, worker="sweeper", clock=core.clock):
+        async with (
+            beating(Beats(core.table), loop.passes, worker="sweeper", clock=core.clock),
+            probed(settings, LoopVitals(loop.passes), stop),
+        ):
             await loop.run(stop)
 
 

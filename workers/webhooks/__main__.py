@@ -12,6 +12,7 @@ from shared.errors import FleetError
 from shared.settings import Settings
 from shared.store.beats import Beats
 from workers.beating import beating
+from workers.probing import LoopVitals, probed
 from workers.process import serve
 from workers.webhooks.build import SERVICES, build, stream_loop
 from workers.webhooks.loop import WebhookLoop
@@ -23,7 +24,10 @@ async def main(stop: asyncio.Event, *, stream: bool) -> None:
     async with connect(settings.control_region, *SERVICES, *(["dynamodbstreams"] if stream else [])) as aws:
         parts = await build(settings, aws)
         loop = WebhookLoop(parts, stream=stream_loop(parts, aws) if stream else None)
-        async with beating(Beats(parts.table), loop.passes, worker="webhooks", clock=SystemClock()):
+        async with (
+            beating(Beats(parts.table), loop.passes, worker="webhooks", clock=SystemClock()),
+            probed(settings, LoopVitals(loop.passes), stop),
+        ):
             await loop.run(stop)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 from typing import Any
 
 from fastapi import APIRouter, HTTPException, Response
@@ -24,11 +23,8 @@ from workers.api.gco.info_schemas import (
     RootAnswer,
     ServiceStatus,
 )
+from workers.api.vitals import PROBE_SECONDS, look, unready
 
-PROBE_SECONDS = 3.0
-"""How long a probe waits for the table; a load balancer's own patience is five seconds."""
-OBSERVED_WITHIN = timedelta(minutes=5)
-"""A region whose observer has said nothing for longer counts as disconnected."""
 _UNHEALTHY: dict[int | str, dict[str, Any]] = {503: {"model": HealthAnswer, "description": "The table does not answer"}}
 
 router = APIRouter()
@@ -56,17 +52,15 @@ async def kubernetes_health_check() -> ProbeAnswer:
 @router.get("/readyz", tags=["Health"], responses=answers(429, 503))
 async def kubernetes_readiness_check(core: CoreOf) -> ProbeAnswer:
     """Whether the service can serve: the table answers, and every worker's loop of this process runs."""
-    if ended := core.loops.ended():
-        raise HTTPException(503, detail=f"stopped unexpectedly in this process: {', '.join(ended)}", headers={"Retry-After": "5"})
-    if not (await _look(core))[0]:
-        raise HTTPException(503, detail="the table does not answer", headers={"Retry-After": "5"})
+    if (reason := await unready(core)) is not None:
+        raise HTTPException(503, detail=reason, headers={"Retry-After": "5"})
     return ProbeAnswer(status="ready")
 
 
 @router.get("/api/v1/health", tags=["Health"], responses={**answers(429), **_UNHEALTHY})
 async def health_check(core: CoreOf, response: Response) -> HealthAnswer:
     """Healthy while jobs can be taken: that needs the table, not the cluster."""
-    well, connected = await _look(core)
+    well, connected = await look(core)
     response.status_code = 200 if well else 503
     return HealthAnswer(
         status="healthy" if well else "unhealthy",
@@ -129,17 +123,6 @@ def _queue_worker(core: Core) -> QueueWorker:
         last_successful_pass_at=passes.succeeded_at if passes is not None else None,
         last_error=passes.error if passes is not None else None,
     )
-
-
-async def _look(core: Core) -> tuple[bool, bool]:
-    """Whether the table answers, and whether the region's cluster was observed lately. One read."""
-    try:
-        async with asyncio.timeout(PROBE_SECONDS):
-            reports = await core.reports.latest([core.region])
-    except (FleetError, TimeoutError):
-        return False, False
-    report = reports.get(core.region)
-    return True, report is not None and core.clock.now() - report.at < OBSERVED_WITHIN
 
 
 async def _counts(core: Core) -> dict[str, int] | None:

@@ -1,0 +1,46 @@
+"""`python -m workers.probe [livez|readyz]`: asks the worker of this container how it is; the health check of the image.
+
+Ends with 0 where it is well, with 1 and the reason where it isn't. The standard library alone, since it runs again and again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+from workers.loopback import reachable_at
+
+SECONDS = 4.0
+
+
+def ask(which: str, variables: Mapping[str, str]) -> tuple[bool, str]:
+    """Whether the worker whose environment has these variables is well, and what it says."""
+    port = variables.get("GPUFLEET_PROBE_PORT", "")
+    if not port.isdecimal():
+        return False, "GPUFLEET_PROBE_PORT must be the port at which the worker answers probes"
+    host = reachable_at(variables.get("GPUFLEET_PROBE_HOST", "127.0.0.1"))
+    connection = http.client.HTTPConnection(host, int(port), timeout=SECONDS)
+    try:
+        connection.request("GET", f"/{which}")
+        answer = connection.getresponse()
+        return answer.status == http.HTTPStatus.OK, answer.read().decode(errors="replace").strip()
+    except (OSError, http.client.HTTPException) as error:
+        return False, f"no answer at {host}:{port}: {error or type(error).__name__}"
+    finally:
+        connection.close()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The program; returns its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m workers.probe", description=__doc__)
+    parser.add_argument("which", nargs="?", choices=("livez", "readyz"), default="readyz")
+    well, told = ask(parser.parse_args(arguments).which, os.environ)
+    sys.stdout.write(f"{told}\n")
+    return 0 if well else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

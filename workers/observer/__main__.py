@@ -13,6 +13,7 @@ from workers.assembly import assemble
 from workers.beating import beating
 from workers.observer.build import build
 from workers.observer.usage import usage_account
+from workers.probing import LoopVitals, probed
 from workers.process import serve
 
 
@@ -26,7 +27,10 @@ async def main(region: str, stop: asyncio.Event) -> None:
     ):
         core = await assemble(settings, aws, regions=[region])
         loop = build(core, api, region=region, usage=usage_account(core, api, region=region))
-        async with beating(Beats(core.table), loop.passes, worker="observer", region=region, clock=core.clock):
+        async with (
+            beating(Beats(core.table), loop.passes, worker="observer", region=region, clock=core.clock),
+            probed(settings, LoopVitals(loop.passes), stop),
+        ):
             await loop.run(stop)
 
 

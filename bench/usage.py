@@ -19,6 +19,7 @@ from shared.clusters.feeds import Where, pod_feed
 from shared.clusters.pods import PodIndex
 from shared.clusters.watch import Changed, Listed
 from shared.costs.ledger import Ledger
+from shared.costs.price_table import PriceTable
 from shared.costs.usage_documents import encode
 from workers.observer.usage import UsageAccount
 
@@ -63,7 +64,13 @@ async def run(options: Options) -> list[Figure]:
 def _watched(lines: list[bytes], *, keeping: bool) -> tuple[float, Ledger]:
     """CPU seconds of all events, and the ledger that came of them."""
     ledger = Ledger(region=WHERE.region, cluster=WHERE.cluster, observer="bench")
-    account = UsageAccount(ledger, None, _Now(), write_every=timedelta(minutes=10))  # type: ignore[arg-type]  # nothing is written here
+    account = UsageAccount(
+        ledger,
+        None,  # type: ignore[arg-type]  # nothing is written here
+        _Now(),
+        prices=PriceTable(),
+        write_every=timedelta(minutes=10),
+    )
     ledger.nodes.listed([], at=NOW)
     account.pod(Listed(objects=[]))
     ledger.tick(NOW)

@@ -9,12 +9,11 @@ from shared.aws import Aws
 from shared.clock import Clock, SystemClock
 from shared.costs.backlog import Backlog
 from shared.costs.opencost import OpenCost
-from shared.costs.price_list import ENDPOINT_REGION
 from shared.costs.queries import CostQueries
 from shared.costs.region_costs import RegionCosts
 from shared.costs.report_store import ReportStore
 from shared.costs.reporting import Reporter
-from shared.costs.sources import price_source
+from shared.costs.sources import region_prices
 from shared.costs.usage_reader import UsageReader
 from shared.errors import InvalidError, Problem
 from shared.ids import Ids, RandomIds
@@ -61,17 +60,10 @@ class Costing:
 
     def reporter(self, region: str) -> Reporter:
         """Who makes a region's reports."""
-        settings, elsewhere = self.settings, self.aws.elsewhere
-        asked = settings.spot_prices_file is None
         return Reporter(
             region=self.known(region),
             usage=UsageReader(objects=self.objects, clock=self.clock),
-            prices=price_source(
-                settings,
-                ec2={region: elsewhere("ec2", region)} if asked else {},
-                pricing=elsewhere("pricing", ENDPOINT_REGION) if asked else None,
-                clock=self.clock,
-            ),
+            prices=region_prices(self.settings, self.aws, region, self.clock),
             store=self.store,
             clock=self.clock,
             nonce=self.ids.nonce,

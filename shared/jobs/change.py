@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from shared.jobs.model import Event, EventType, Execution, Head, PodCounts, StopIntent, Wait, current_execution
+from shared.jobs.model import Event, EventType, Execution, Head, PodCounts, Spent, StopIntent, Wait, current_execution
 from shared.jobs.schedule import first_ring
+from shared.jobs.spending import cost_of_ended, spent_before
 from shared.jobs.states import State, check
 
 MAX_MESSAGE = 1000
@@ -26,6 +27,16 @@ class Change:
     def counting(self, pods: PodCounts | None) -> Change:
         """The same change, whose event tells of the pods that the cluster counted."""
         return replace(self, events=tuple(event.model_copy(update={"pods": pods}) for event in self.events))
+
+    def charging(self, cost: Spent) -> Change:
+        """The same change, by somebody who knows what the execution has cost up to now: its event tells what the job has."""
+        assert self.before is not None
+        together = spent_before(self.before) + cost
+        events = tuple(event.model_copy(update={"cost": together}) for event in self.events)
+        if self.ended is None:
+            return replace(self, events=events)
+        after = self.after.model_copy(update={"spent": together})
+        return replace(self, after=after, events=events, ended=self.ended.model_copy(update={"cost": cost}))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,7 +81,7 @@ def next_execution(
         **(_FRESH_EXECUTION | {"execution": head.execution + 1, "wait": wait, "rings": 0} | updates),
         ring_at=first_ring(moment.now),
     )
-    return Change(before=head, after=made.after, events=made.events, ended=ended)
+    return _ending(Change(before=head, after=made.after, events=made.events, ended=ended))
 
 
 def end(
@@ -98,7 +109,13 @@ def end(
         ring_at=None,
         **updates,
     )
-    return Change(before=head, after=made.after, events=made.events, ended=current_execution(made.after) if head.claim else None)
+    return _ending(Change(before=head, after=made.after, events=made.events, ended=current_execution(made.after) if head.claim else None))
+
+
+def _ending(change: Change) -> Change:
+    """A change that ends an execution, or a job that has none, tells what the job has cost."""
+    assert change.before is not None
+    return change.charging(cost_of_ended(change.before))
 
 
 def _ended(head: Head, state: State, at: datetime, reason: str, message: str | None) -> Execution | None:

@@ -102,6 +102,26 @@ class Wait(Record):
     until: AwareDatetime
 
 
+class Spent(Record):
+    """What something has cost, in USD, as its observer reckoned it: `known_usd` is what is known of it, to 9 digits.
+
+    Where that isn't all, `missing` says in a few words what isn't known, and there is no `usd`: a figure that is too small looks like one
+    that is right.
+    """
+
+    known_usd: Decimal = Decimal(0)
+    missing: str | None = None
+
+    @property
+    def usd(self) -> Decimal | None:
+        """All of it; None where that isn't known."""
+        return self.known_usd if self.missing is None else None
+
+    def __add__(self, other: Spent) -> Spent:
+        """Both together; of two reasons why something is missing the first."""
+        return Spent(known_usd=self.known_usd + other.known_usd, missing=self.missing or other.missing)
+
+
 class Head(Record):
     """The truth about one job, in one item below 4 KB.
 
@@ -145,6 +165,8 @@ class Head(Record):
     finished_at: AwareDatetime | None = None
     reason: str | None = None
     message: str | None = None
+    spent: Spent | None = None
+    """What the executions that have ended have cost (`spending.spent_before`). None until one has."""
 
 
 class Specification(Record):
@@ -171,6 +193,8 @@ class Execution(Record):
     finished_at: AwareDatetime | None = None
     reason: str | None = None
     message: str | None = None
+    cost: Spent | None = None
+    """What it has cost, once it has ended."""
 
 
 class EventType(StrEnum):
@@ -219,6 +243,8 @@ class Event(Record):
     reason: str | None = None
     message: str | None = None
     pods: PodCounts | None = None
+    cost: Spent | None = None
+    """What the job had cost by then, all its executions together; of those events that say so (`spending`)."""
 
 
 class ReadyEntry(Record):

@@ -21,7 +21,7 @@ from shared.jobs.changes import Changes
 from shared.jobs.head_cache import HeadCache
 from shared.jobs.judgement import Verdict, is_committed, is_placeless, judge_gone, judge_present
 from shared.jobs.model import Head, StopIntent
-from shared.jobs.ports import Cluster, JobStore, LogKeeper, Observed, RefusedError, Render
+from shared.jobs.ports import Cluster, JobStore, LogKeeper, Meter, Observed, RefusedError, Render
 from shared.jobs.stopping import Stopping
 
 log = structlog.get_logger()
@@ -56,6 +56,7 @@ class Observation:
         heads: HeadCache,
         clock: Clock,
         grace: timedelta = ADOPTION_GRACE,
+        meter: Meter | None = None,
     ) -> None:
         self._region = region
         self._store = store
@@ -67,6 +68,7 @@ class Observation:
         self._heads = heads
         self._clock = clock
         self._grace = grace
+        self._meter = meter
         self._settled: set[str] = set()
 
     async def handle(self, fact: Fact) -> timedelta | None:
@@ -136,11 +138,11 @@ class Observation:
                 reason = seen.disrupted or "interrupted"
                 self._heads.keep(await self._stopping.request(head, StopIntent.INTERRUPTION, reason))
             case Verdict.STOPPED:
-                self._heads.keep(await self._stopping.complete(head))
+                self._heads.keep(await self._stopping.complete(head, seen=seen))
             case Verdict.SUCCEEDED | Verdict.FAILED:
                 await self._finish(verdict, head, fact)
             case _:
-                await self._advance(head, fact)
+                await self._advance(head, fact, ends=verdict is not Verdict.RUNNING)
 
     async def _release(self, head: Head, seen: Observed) -> None:
         specification = (await self._store.specifications([head])).get(head.id)
@@ -158,22 +160,30 @@ class Observation:
         seen = fact.seen
         if verdict is Verdict.FAILED and seen.disrupted is None:
             seen = replace(seen, disrupted=await self._disruption(seen))
-        await self._advance(head, Fact(seen=replace(seen, logs=note), gone=fact.gone))
+        await self._advance(head, Fact(seen=replace(seen, logs=note), gone=fact.gone), ends=True)
 
     async def _disruption(self, seen: Observed) -> str | None:
         return await self._cluster.disruption(seen.namespace, seen.name)
 
-    async def _advance(self, head: Head, fact: Fact) -> None:
+    async def _advance(self, head: Head, fact: Fact, *, ends: bool) -> None:
         """Make the transition that the fact stands for; when the job has changed meanwhile, judge anew."""
+        if ends and self._meter is not None:
+            await self._meter.settle(head)
 
         def build(now: Head, moment: Moment) -> Change | None:
             verdict = judge_gone(now, fact.seen) if fact.gone else judge_present(now, fact.seen)
             change = transition(verdict, now, fact.seen, moment)
-            return change.counting(fact.seen.pods) if change is not None else None
+            return self._charged(change.counting(fact.seen.pods), now, fact.seen, moment) if change is not None else None
 
         after = await self._changes.make(head, build)
         self._heads.keep(after)
         self._note(after, fact)
+
+    def _charged(self, change: Change, head: Head, seen: Observed, moment: Moment) -> Change:
+        """The same change, telling what the job has cost; what was never released has no pods, and has its cost already."""
+        if self._meter is None or not seen.is_released:
+            return change
+        return change.charging(self._meter.cost(head, seen, moment.now, ended=change.ended is not None))
 
     def _note(self, head: Head, fact: Fact) -> None:
         """An object whose job has ended by it means nothing any more, however long it stands: no later fact of it costs a read."""

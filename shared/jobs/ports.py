@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from shared.errors import FleetError
 from shared.jobs.change import Change
-from shared.jobs.model import Claim, Head, PodCounts, ReadyEntry, Specification
+from shared.jobs.model import Claim, Head, PodCounts, ReadyEntry, Specification, Spent
 
 
 class LostError(FleetError):
@@ -95,6 +95,18 @@ class LogKeeper(Protocol):
 
     async def keep(self, head: Head) -> str:
         """Save the logs of the head's execution; says in a few words what was kept. Never raises and takes a bounded time."""
+        ...
+
+
+class Meter(Protocol):
+    """Knows what an execution has cost, from the pods and nodes that it sees and the prices that it has at hand."""
+
+    async def settle(self, head: Head) -> None:
+        """Wait until the pods of the head's execution are seen to have ended, for a moment at the most. Never raises."""
+        ...
+
+    def cost(self, head: Head, seen: Observed | None, at: datetime, *, ended: bool) -> Spent:
+        """What the head's execution has cost up to a time, or in all once it has `ended`. `seen` is its object, where that is known."""
         ...
 
 

@@ -12,7 +12,7 @@ from shared.jobs import transitions
 from shared.jobs.change import Change, Moment
 from shared.jobs.changes import Changes
 from shared.jobs.model import Head, StopIntent
-from shared.jobs.ports import Cluster, JobStore, LogKeeper, Observed, Render
+from shared.jobs.ports import Cluster, JobStore, LogKeeper, Meter, Observed, Render
 from shared.jobs.states import State
 
 PODS_SECONDS = 2.0
@@ -20,15 +20,26 @@ PODS_SECONDS = 2.0
 
 
 class Stopping:
-    """Marks executions of one region, deletes their objects, and completes the stop."""
+    """Marks executions of one region, deletes their objects, and completes the stop. With a `meter`, ends tell what they have cost."""
 
-    def __init__(self, *, store: JobStore, cluster: Cluster, render: Render, changes: Changes, logs: LogKeeper, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        store: JobStore,
+        cluster: Cluster,
+        render: Render,
+        changes: Changes,
+        logs: LogKeeper,
+        clock: Clock,
+        meter: Meter | None = None,
+    ) -> None:
         self._store = store
         self._cluster = cluster
         self._render = render
         self._changes = changes
         self._logs = logs
         self._clock = clock
+        self._meter = meter
 
     async def request(self, head: Head, intent: StopIntent, reason: str, *, by: str | None = None) -> Head:
         """Mark the head's execution, while it is on the cluster; the bell that this rings has its object deleted."""
@@ -73,12 +84,17 @@ class Stopping:
         if head.object is not None and await self._cluster.pods_left(head.namespace, head.id, head.execution):
             raise UnavailableError(f"pods of {head.object.name} are still ending", retry_after=PODS_SECONDS)
 
-    async def complete(self, head: Head) -> Head:
-        """The cluster confirmed that nothing is left of the execution that was to be stopped."""
-        execution = head.execution
+    async def complete(self, head: Head, *, seen: Observed | None = None) -> Head:
+        """The cluster confirmed that nothing is left of the execution that was to be stopped; `seen` is what was last seen of it."""
+        execution, meter = head.execution, self._meter
+        if meter is not None:
+            await meter.settle(head)
 
         def build(now: Head, moment: Moment) -> Change | None:
-            return transitions.stopped(now, moment) if now.stop is not None and now.execution == execution else None
+            if now.stop is None or now.execution != execution:
+                return None
+            change = transitions.stopped(now, moment)
+            return change.charging(meter.cost(now, seen, moment.now, ended=True)) if meter is not None else change
 
         return await self._changes.make(head, build)
 

@@ -22,6 +22,7 @@ from shared.jobs.model import (
     WaitKind,
 )
 from shared.jobs.schedule import first_ring
+from shared.jobs.spending import NOTHING
 from shared.jobs.states import State
 
 UNSCHEDULABLE = "unschedulable"
@@ -138,7 +139,7 @@ def interrupted(head: Head, message: str | None, moment: Moment) -> Change:
 
 def not_started(head: Head, message: str, moment: Moment) -> Change:
     """The committed object was gone before it had been released, so nothing ran: a new execution follows."""
-    return next_execution(head, moment, EventType.NOT_STARTED, "not started", message, wait=None)
+    return next_execution(head, moment, EventType.NOT_STARTED, "not started", message, wait=None).charging(NOTHING)
 
 
 def claim_lapsed(head: Head, moment: Moment) -> Change:

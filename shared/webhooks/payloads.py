@@ -3,15 +3,21 @@
 It is made from the event, from the execution that the event is about, and from what never changes in a job; so it is the same whenever
 it is made, and a delivery that comes late tells of its own event and not of what came after. Counts of pods are those of the cluster at
 that moment; they are 0 where the event is not the cluster's (queued, cancelled, a limit that was overstepped).
+
+`cost` is what the job had cost by the time of the event, all its executions together, in USD, as texts. It was reckoned once, by whoever
+wrote the event: at another attempt, and for another endpoint, it is the same. Where not all of it was known then, `usd` is null,
+`known_usd` what was known, and `missing` says what wasn't.
 """
 
 from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
-from shared.jobs.model import Event, EventType, Execution, Head, PodCounts
+from shared.jobs.model import Event, EventType, Execution, Head, PodCounts, Spent
+from shared.jobs.spending import NOTHING, unknown
 from shared.webhooks.deliveries import message_id
 from shared.webhooks.events import LAST, TOLD
 from shared.webhooks.ports import Message
@@ -31,7 +37,7 @@ def message(head: Head, event: Event, execution: Execution | None, *, cluster: s
         "reason": event.reason,
         "message": event.message,
         "submitted_by": head.submitted_by,
-        "cost": None,
+        "cost": told_cost(cost_of(event)),
         "job": _job(head, event, None if kind == "job.queued" else execution),
     }
     if event.type is EventType.RETRY:
@@ -44,6 +50,22 @@ def message(head: Head, event: Event, execution: Execution | None, *, cluster: s
         region=head.region,
         body=json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(),
     )
+
+
+def cost_of(event: Event) -> Spent:
+    """What a job had cost at an event; nothing when it was submitted. Events of earlier releases don't say."""
+    if event.cost is not None:
+        return event.cost
+    return NOTHING if event.type is EventType.SUBMITTED else unknown("the event does not tell it")
+
+
+def told_cost(cost: Spent) -> dict[str, Any]:
+    """A cost as it is told."""
+    return {"usd": _money(cost.usd), "known_usd": _money(cost.known_usd), "missing": cost.missing}
+
+
+def _money(amount: Decimal | None) -> str | None:
+    return f"{amount:f}" if amount is not None else None
 
 
 def _job(head: Head, event: Event, execution: Execution | None) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def sample(webhook: Webhook, *, now: datetime, nonce: str, cluster: str, region:
         "reason": None,
         "message": f"a test of webhook {webhook.id}",
         "submitted_by": None,
-        "cost": None,
+        "cost": {"usd": "0", "known_usd": "0", "missing": None},
         "job": {
             "name": "webhook-test",
             "namespace": webhook.namespace or "default",

@@ -12,6 +12,7 @@ from typing import Any
 
 from shared.clusters import client
 from shared.clusters.api import KubernetesApi
+from shared.costs.sources import region_prices
 from shared.jobs.cancellation import Cancellation
 from shared.jobs.model import Event, Head
 from shared.jobs.states import State
@@ -29,7 +30,7 @@ from workers.local.cluster.kubeconfig import write_kubeconfig
 from workers.local.cluster.node_shapes import parse_shapes
 from workers.local.cluster.server import ClusterServer
 from workers.observer.build import build as build_observer
-from workers.observer.usage import UsageAccount
+from workers.observer.usage import UsageAccount, usage_account
 from workers.sweeper.loop import SweeperLoop
 
 REGION = "us-east-1"
@@ -105,6 +106,11 @@ class Region:
     async def dispatcher(self, name: str = "d1", **options: Any) -> Worker:
         loop = await build_dispatcher(self.core, self.aws.sqs, self.api, region=REGION, owner=name, **options)
         return self._start(loop.run)
+
+    def usage_account(self) -> UsageAccount:
+        """An observer's account of usage, at the prices of the settings."""
+        prices = region_prices(self.settings, self.aws, REGION, self.core.clock)
+        return usage_account(self.core, self.api, prices, region=REGION)
 
     async def observer(self, usage: UsageAccount | None = None) -> Worker:
         return self._start(build_observer(self.core, self.api, region=REGION, usage=usage).run)

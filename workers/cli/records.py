@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from workers.cli import output
@@ -98,19 +99,21 @@ def job_page(document: Mapping[str, Any]) -> None:
             ("finished", record.get("finished_at") and output.moment(record.get("finished_at"))),
             ("failed attempts", record.get("attempts")),
             ("interruptions", record.get("interruptions")),
+            ("cost", cost(record.get("cost"))),
             ("waits", record.get("wait")),
             ("stop", (record.get("stop") or {}).get("reason")),
             ("cluster object", found.get("name") or record.get("k8s_job_name")),
             ("uid", found.get("uid") or record.get("k8s_job_uid")),
             ("reason", record.get("reason")),
             ("message", record.get("message") or record.get("error_message")),
+            ("held", record.get("held")),
         ]
     )
     executions = document.get("executions") or record.get("executions") or []
     if executions:
         output.write("")
         output.table(
-            ("EXECUTION", "STATE", "REGION", "STARTED", "FINISHED", "REASON", "OBJECT", "MESSAGE"),
+            ("EXECUTION", "STATE", "REGION", "STARTED", "FINISHED", "COST", "REASON", "OBJECT", "MESSAGE"),
             [
                 (
                     one.get("number"),
@@ -118,6 +121,7 @@ def job_page(document: Mapping[str, Any]) -> None:
                     one.get("region"),
                     output.moment(one.get("started_at")),
                     output.moment(one.get("finished_at")),
+                    cost(one.get("cost")),
                     one.get("reason"),
                     (one.get("object") or {}).get("name"),
                     one.get("message"),
@@ -126,6 +130,14 @@ def job_page(document: Mapping[str, Any]) -> None:
             ],
             empty="no executions",
         )
+
+
+def cost(told: Mapping[str, Any] | None) -> str | None:
+    """A cost, with what of it isn't known; None where none is told."""
+    if told is None:
+        return None
+    known = f"{Decimal(told['known_usd']):.6f} USD"
+    return f"{known} ({told['missing']})" if told.get("missing") else known
 
 
 def event_row(event: Mapping[str, Any]) -> tuple[Any, ...]:

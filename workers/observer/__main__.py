@@ -7,6 +7,7 @@ import asyncio
 
 from shared.aws import connect
 from shared.clusters import client
+from shared.costs.sources import region_prices
 from shared.settings import Settings
 from shared.store.beats import Beats
 from workers.assembly import assemble
@@ -26,7 +27,8 @@ async def main(region: str, stop: asyncio.Event) -> None:
         client.connect(kubeconfig=settings.kubeconfig, context=context) as api,
     ):
         core = await assemble(settings, aws, regions=[region])
-        loop = build(core, api, region=region, usage=usage_account(core, api, region=region))
+        usage = usage_account(core, api, region_prices(settings, aws, region, core.clock), region=region)
+        loop = build(core, api, region=region, usage=usage)
         async with (
             beating(Beats(core.table), loop.passes, worker="observer", region=region, clock=core.clock),
             probed(settings, LoopVitals(loop.passes), stop),

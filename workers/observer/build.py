@@ -20,12 +20,15 @@ from workers.observer.usage import UsageAccount, where
 
 
 def build(core: Core, api: KubernetesApi, *, region: str, usage: UsageAccount | None = None) -> ObserverLoop:
-    """The loop of the observer of the cluster behind `api`; with `usage` it keeps that account, too."""
+    """The loop of the observer of the cluster behind `api`; with `usage` it keeps that account, too, and tells what jobs have cost."""
     settings = core.settings
+    meter = usage.meter if usage is not None else None
     index = PodIndex()
     logs = ClusterLogs(api, core.objects, pods=index)
     cluster = KubernetesCluster(api, kueue_queue=settings.kueue_queue)
-    stopping = Stopping(store=core.store, cluster=cluster, render=Bundles(), changes=core.changes, logs=logs, clock=core.clock)
+    stopping = Stopping(
+        store=core.store, cluster=cluster, render=Bundles(), changes=core.changes, logs=logs, clock=core.clock, meter=meter
+    )
     observation = Observation(
         region=region,
         store=core.store,
@@ -37,6 +40,7 @@ def build(core: Core, api: KubernetesApi, *, region: str, usage: UsageAccount | 
         heads=HeadCache(core.store),
         clock=core.clock,
         grace=settings.lease * 1.5,
+        meter=meter,
     )
     reports = ClusterReports(core.table)
 

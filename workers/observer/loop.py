@@ -89,6 +89,8 @@ class ObserverLoop:
 
     async def _follow_jobs(self) -> None:
         async for item in self._jobs:
+            if self._usage is not None:
+                self._usage.job(item)
             match item:
                 case Listed():
                     self._relist(item.objects)

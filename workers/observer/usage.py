@@ -21,11 +21,15 @@ from shared.clusters.pods import PodView
 from shared.clusters.watch import Changed, Deleted, Item, Listed
 from shared.costs.ledger import Ledger
 from shared.costs.model import PodUsage
+from shared.costs.price_board import PriceBoard
+from shared.costs.prices import PriceSource
 from shared.costs.usage_documents import document_key, encode, hour_of
 from shared.errors import FleetError
+from shared.jobs.ports import Observed
 from shared.store.objects import S3Objects
 from workers.about import cluster_id
 from workers.assembly import Core
+from workers.observer.meter import LedgerMeter
 
 log = structlog.get_logger()
 
@@ -35,7 +39,9 @@ CLOSE_SECONDS: Final = 5.0
 
 
 class UsageAccount:
-    """Keeps and writes the ledger of one cluster. `others` is the feed of the pods that aren't the fleet's, where these are watched.
+    """Keeps and writes the ledger of one cluster, and knows what executions have cost by it (`meter`), at the prices of a source.
+
+    `others` is the feed of the pods that aren't the fleet's, where these are watched.
 
     The hour that runs is written every `write_every`. What an observer that is killed has not written, the next one finds on the cluster,
     but for what came and went in between.
@@ -47,6 +53,7 @@ class UsageAccount:
         objects: S3Objects,
         clock: Clock,
         *,
+        prices: PriceSource,
         others: AsyncIterable[Item[PodUsage]] | None = None,
         write_every: timedelta,
         tick_seconds: float = TICK_SECONDS,
@@ -58,14 +65,31 @@ class UsageAccount:
         self._tick_seconds = min(tick_seconds, write_every.total_seconds())
         self._write_every = write_every
         self._written: datetime | None = None
+        self._prices = PriceBoard(prices, clock, ledger.nodes.all)
+        self.meter = LedgerMeter(ledger, self._prices)
+
+    def job(self, item: Item[Observed]) -> None:
+        """What the feed of the fleet's Jobs tells."""
+        now, executions = self._clock.now(), self._ledger.executions
+        match item:
+            case Listed():
+                executions.listed({seen.uid: (seen.job_id, seen.execution) for seen in item.objects if not _ended(seen)}, at=now)
+            case Changed(object=seen) if not _ended(seen):
+                executions.opened(seen.uid, (seen.job_id, seen.execution))
+            case Changed(object=seen) | Deleted(object=seen):
+                executions.closed(seen.uid, at=now)
 
     def node(self, item: Item[NodeView]) -> None:
         """What the feed of nodes tells."""
         match item:
             case Listed():
-                self._ledger.nodes.listed([node.usage for node in item.objects if node.usage is not None], at=self._clock.now())
+                found = [node.usage for node in item.objects if node.usage is not None]
+                self._ledger.nodes.listed(found, at=self._clock.now())
+                for usage in found:
+                    self._prices.noticed(usage)
             case Changed(object=node) if node.usage is not None:
                 self._ledger.nodes.put(node.usage)
+                self._prices.noticed(node.usage)
             case Deleted(object=node) if node.usage is not None:
                 self._ledger.nodes.gone(node.usage, at=self._clock.now())
 
@@ -82,6 +106,7 @@ class UsageAccount:
     async def run(self) -> None:
         """Note the time, and write what is to be written, again and again."""
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._prices.run())
             if self._others is not None:
                 group.create_task(self._follow(self._others))
             while True:
@@ -135,12 +160,16 @@ class UsageAccount:
                 raise
 
 
+def _ended(seen: Observed) -> bool:
+    return seen.complete or seen.failed_reason is not None
+
+
 def where(region: str) -> Where:
     """How the objects of a region's cluster are told of."""
     return Where(region=region, cluster=cluster_id(region))
 
 
-def usage_account(core: Core, api: KubernetesApi, *, region: str) -> UsageAccount:
+def usage_account(core: Core, api: KubernetesApi, prices: PriceSource, *, region: str) -> UsageAccount:
     """The account of the cluster behind `api`. Its name is of this process only: no other one writes the same objects."""
     place, all_pods = where(region), core.settings.usage_all_pods
     observer = f"{socket.gethostname()}-{core.ids.nonce()}"
@@ -149,6 +178,7 @@ def usage_account(core: Core, api: KubernetesApi, *, region: str) -> UsageAccoun
         ledger,
         core.objects,
         core.clock,
+        prices=prices,
         write_every=timedelta(seconds=core.settings.usage_write_seconds),
         others=other_pod_feed(api, place) if all_pods else None,
     )

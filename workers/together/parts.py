@@ -10,6 +10,7 @@ from typing import Final
 
 from shared.aws import Aws
 from shared.clusters.api import KubernetesApi
+from shared.costs.sources import region_prices
 from shared.health.beats import Progress
 from shared.queues.queue import Queue
 from shared.settings import Settings
@@ -63,7 +64,8 @@ async def _dispatcher(ground: Ground) -> Part:
 
 
 async def _observer(ground: Ground) -> Part:
-    usage = usage_account(ground.shared, ground.api, region=ground.region)
+    prices = region_prices(ground.settings, ground.aws, ground.region, ground.shared.clock)
+    usage = usage_account(ground.shared, ground.api, prices, region=ground.region)
     loop = build_observer(ground.shared, ground.api, region=ground.region, usage=usage)
     return Part(run=loop.run, passes=loop.passes)
 

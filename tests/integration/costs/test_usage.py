@@ -20,7 +20,6 @@ from shared.errors import UnavailableError
 from shared.jobs.states import State
 from tests.integration.region import REGION, Region, job, running_region
 from tests.unit.costs.builders import rate
-from workers.observer.usage import usage_account
 
 ONE_SECOND = timedelta(seconds=1)
 """Times of a cluster are whole seconds; what was there for less may have been for nothing."""
@@ -33,7 +32,7 @@ async def region(fleet_resources, tmp_path):
 
 
 def account(region: Region) -> Any:
-    return usage_account(region.core, region.api, region=REGION)
+    return region.usage_account()
 
 
 def window() -> Window:

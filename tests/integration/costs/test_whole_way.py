@@ -13,7 +13,6 @@ from shared.costs.model import IDLE_OR_OTHER, RowKind, Window, exact_sum
 from shared.jobs.states import State
 from tests.integration.region import REGION, job, running_region
 from workers.costing import costing
-from workers.observer.usage import usage_account
 
 
 @pytest.fixture
@@ -26,7 +25,7 @@ async def region(fleet_resources, tmp_path):
 
 async def test_a_job_s_row_is_in_a_report_that_adds_up(region):
     await region.dispatcher()
-    await region.observer(usage_account(region.core, region.api, region=REGION))
+    await region.observer(region.usage_account())
     head = await region.submit(manifest=job(duration=2), labels={"team": "vision"}, submitted_by="ada")
     await region.until(head.id, State.SUCCEEDED)
     costs = costing(region.settings, region.aws)

@@ -74,7 +74,7 @@ def test_a_running_job():
         "reason": None,
         "message": None,
         "submitted_by": "ada",
-        "cost": None,
+        "cost": {"usd": None, "known_usd": "0", "missing": "the event does not tell it"},
         "job": {
             "name": "train",
             "namespace": "ns",

@@ -11,16 +11,19 @@ from shared.errors import NotFoundError
 from shared.identity.callers import Caller
 from shared.ids import is_job_id
 from shared.jobs.model import Head
+from shared.jobs.spending import so_far
+from shared.jobs.states import State
 from workers.api.bodies import StrictRoute
 from workers.api.core import Core
 from workers.api.dependencies import CoreOf, Reader
 from workers.api.errors import answers
 from workers.api.fleet import following, logs
 from workers.api.fleet.log_positions import decode
-from workers.api.fleet.schemas import EventsAnswer, ExecutionsAnswer, JobClaim, JobDetail
+from workers.api.fleet.schemas import EventsAnswer, ExecutionsAnswer, JobClaim, JobCost, JobDetail
 from workers.api.following import EVENTS_TYPE, FollowingResponse
 
-_COPIED = tuple(name for name in JobDetail.model_fields if name not in {"claim", "manifest", "supporting", "executions", "state"})
+_MADE = {"claim", "cost", "executions", "held", "manifest", "state", "supporting"}
+_COPIED = tuple(name for name in JobDetail.model_fields if name not in _MADE)
 _TEXT = {
     "content": {
         "text/plain": {"schema": {"type": "string"}},
@@ -49,9 +52,11 @@ async def get_job(job_id: str, core: CoreOf, caller: Reader) -> JobDetail:
         **{name: getattr(head, name) for name in _COPIED},
         state=head.state.value,
         claim=JobClaim.model_validate(head.claim.model_dump(exclude={"nonce"})) if head.claim else None,
+        cost=JobCost.of(so_far(head)),
         manifest=specification.manifest if specification else {},
         supporting=specification.supporting if specification else [],
         executions=await core.history.executions(head),
+        held=await _held(core, head),
     )
 
 
@@ -101,6 +106,14 @@ async def get_logs(
     follower = following.JobFollower(core, head, wanted, position)
     chunks = following.events(follower) if as_events else following.text(follower)
     return FollowingResponse(chunks, core.following, events=as_events)
+
+
+async def _held(core: Core, head: Head) -> str | None:
+    """Asked of queued jobs only; so it is told of no other, and costs no other a read."""
+    if head.state is not State.QUEUED:
+        return None
+    status = await core.regions.status(head.region)
+    return status.told if status.drained else None
 
 
 async def _head(core: Core, caller: Caller, job_id: str) -> Head:

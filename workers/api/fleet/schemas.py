@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from decimal import Decimal
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -11,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from shared.identity.callers import Right
 from shared.identity.keys import NAME
 from shared.jobs.fields import Strict
-from shared.jobs.model import Event, Execution, RetryPolicy, Spot, Stop, Timeouts, Wait
+from shared.jobs.model import Event, Execution, RetryPolicy, Spent, Spot, Stop, Timeouts, Wait
 from shared.store.rejections import Rejection
 from workers.api import examples
 
@@ -22,6 +23,19 @@ class JobClaim(BaseModel):
     owner: str
     claimed_at: datetime
     expires_at: datetime
+
+
+class JobCost(BaseModel):
+    """What the executions of a job have cost that have ended, in USD."""
+
+    usd: Decimal | None = Field(description="All of it, once the job has ended and all of it is known.")
+    known_usd: Decimal = Field(description="What is known of it.")
+    missing: str | None = Field(description="What isn't known of it.")
+
+    @classmethod
+    def of(cls, spent: Spent) -> Self:
+        """A cost as it is shown."""
+        return cls(usd=spent.usd, known_usd=spent.known_usd, missing=spent.missing)
 
 
 class JobDetail(BaseModel):
@@ -50,11 +64,14 @@ class JobDetail(BaseModel):
     claim: JobClaim | None
     stop: Stop | None
     wait: Wait | None
+    any_region: bool = Field(description="It was submitted to `any`: while it is queued, it may be moved.")
+    held: str | None = Field(description="Why nobody may claim it now, where its region is drained.")
     committed_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
     reason: str | None
     message: str | None
+    cost: JobCost
     manifest: dict[str, Any]
     supporting: list[dict[str, Any]]
     executions: list[Execution]

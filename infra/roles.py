@@ -103,7 +103,7 @@ INGEST: Final = _function(
     _may(
         "dynamodb:GetItem BatchGetItem PutItem UpdateItem",
         r.TABLE,
-        conditions=_partitions("JOB#*", "IDEM#*", "COUNT#*", "CLUSTER#*", "REJECTION#*"),
+        conditions=_partitions("JOB#*", "IDEM#*", "COUNT#*", "CLUSTER#*", "REGION#*", "REJECTION#*"),
     ),
     _may("dynamodb:Query", r.index("by_state"), conditions=_partitions("STATE#*")),
     _may("sqs:GetQueueUrl SendMessage", _DISPATCH, r.dead_letters("submissions")),
@@ -149,7 +149,7 @@ WEBHOOKS_SWEEP: Final = _function(
 
 SWEEPER: Final = _function(
     "sweeper",
-    _may("dynamodb:GetItem BatchGetItem PutItem UpdateItem", r.TABLE, conditions=_partitions("JOB#*", "COUNT#*")),
+    _may("dynamodb:GetItem BatchGetItem PutItem UpdateItem", r.TABLE, conditions=_partitions("JOB#*", "COUNT#*", "REGION#*")),
     _may("dynamodb:Query", r.index("due"), conditions=_partitions("DUE#*")),
     _may("sqs:GetQueueUrl SendMessage", _DISPATCH),
     _may("ec2:DescribeSpotPriceHistory", _SPOT, conditions=_HERE),
@@ -175,7 +175,7 @@ METRICS: Final = _function(
 
 HEALTH: Final = _function(
     "health",
-    _may("dynamodb:BatchGetItem", r.TABLE, conditions=_partitions("TOTAL#*", "CLUSTER#*", "COUNT#*", "JOB#*", "WEBHOOKS#*")),
+    _may("dynamodb:BatchGetItem", r.TABLE, conditions=_partitions("TOTAL#*", "CLUSTER#*", "REGION#*", "COUNT#*", "JOB#*", "WEBHOOKS#*")),
     _may("dynamodb:Query", r.TABLE, conditions=_partitions("LOOPS")),
     _may(
         "dynamodb:Query",
@@ -194,7 +194,7 @@ DISPATCHER: Final = Role(
         _may(
             "dynamodb:GetItem BatchGetItem PutItem UpdateItem",
             r.TABLE,
-            conditions=_partitions("JOB#*", "COUNT#{region}#*", "LOOPS"),
+            conditions=_partitions("JOB#*", "COUNT#{region}#*", "REGION#{region}", "LOOPS"),
         ),
         _may("dynamodb:Query", r.TABLE, conditions=_partitions("LOOPS")),
         _may("dynamodb:Query", r.index("ready"), conditions=_partitions("READY#{region}#*")),

@@ -79,7 +79,7 @@ class Access:
         wanted = list(attributes(method, path, query, headers, exists))
         if self._rules is None:
             return lambda status: self._note(names, wanted, status)
-        if not names:
+        if wanted and not names:
             raise RefusedError(401, "Unauthorized", "Unauthorized")
         for asked in wanted:
             if not any(rule.allows(asked) for name in names for rule in self._rules.get(name, ())):

@@ -11,6 +11,7 @@ from infra.cdk.control_stack import ControlStack
 from infra.cdk.nag import check
 from infra.cdk.names import tags
 from infra.cdk.packages import BUILT
+from infra.cdk.region_stack import RegionStack
 from infra.cdk.settings import Installation
 
 _CONTEXT: Final[dict[str, Any]] = {
@@ -37,7 +38,8 @@ def build(installation: Installation, *, packages: Path = BUILT, outdir: Path | 
         default_stack_synthesizer=None,
     )
     name = installation.name
-    ControlStack(
+    retained = installation.removal == "retain"
+    control = ControlStack(
         app,
         f"{name}-control",
         stack_name=f"{name}-control",
@@ -45,8 +47,21 @@ def build(installation: Installation, *, packages: Path = BUILT, outdir: Path | 
         installation=installation,
         packages=packages,
         env=Environment(region=installation.control_region),
-        termination_protection=installation.removal == "retain",
+        termination_protection=retained,
     )
+    for region in installation.regions:
+        stack = RegionStack(
+            app,
+            f"{name}-{region.name}",
+            stack_name=f"{name}-{region.name}",
+            description=f"{name}: the cluster of {region.name} and its workers",
+            installation=installation,
+            region=region,
+            env=Environment(region=region.name),
+            termination_protection=retained,
+        )
+        # Roles are found by name, so nothing but this tells that they must be there before.
+        stack.add_stack_dependency(control)
     for key, value in tags(installation).items():
         Tags.of(app).add(key, value)
     if checked:

@@ -156,10 +156,9 @@ def _pod(naming: Naming, worker: str, region: str) -> iam.IPrincipal:
     https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html; it puts cluster, namespace and
     service account into tags of the session.
     """
-    cluster = f"arn:{Aws.PARTITION}:eks:{region}:{Aws.ACCOUNT_ID}:cluster/{naming.cluster(region)}"
     tags = {
         "aws:SourceAccount": Aws.ACCOUNT_ID,
-        "aws:RequestTag/eks-cluster-arn": cluster,
+        "aws:RequestTag/eks-cluster-arn": naming.cluster_arn(region),
         "aws:RequestTag/kubernetes-namespace": WORKERS_NAMESPACE,
         "aws:RequestTag/kubernetes-service-account": worker,
     }

@@ -41,6 +41,10 @@ class Naming:
         del region
         return self.installation.name
 
+    def cluster_arn(self, region: str) -> str:
+        """The ARN of the EKS cluster of a region."""
+        return f"arn:{self.partition}:eks:{region}:{self.account}:cluster/{self.cluster(region)}"
+
     def role(self, worker: str, region: str | None = None) -> str:
         """The IAM role of a worker; roles are an account's, so those of a region say which."""
         return "-".join(part for part in (self.installation.name, worker, region) if part)

@@ -1,0 +1,65 @@
+"""The network of a region's cluster: nodes in private subnets, one NAT gateway unless more are wanted, free endpoints for what is large."""
+
+from __future__ import annotations
+
+from aws_cdk import RemovalPolicy
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from infra.cdk.settings import Installation, Region
+
+
+class ClusterNetwork(Construct):
+    """A VPC whose flows are logged. Layers of images and objects go past the NAT gateway, by gateway endpoints."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, installation: Installation, region: Region, key: kms.IKey) -> None:
+        super().__init__(scope, construct_id)
+        self.vpc = ec2.Vpc(
+            self,
+            "Vpc",
+            vpc_name=installation.name,
+            ip_addresses=ec2.IpAddresses.cidr(region.network),
+            max_azs=region.zones,
+            nat_gateways=min(region.nat_gateways, region.zones),
+            subnet_configuration=[
+                ec2.SubnetConfiguration(name="public", subnet_type=ec2.SubnetType.PUBLIC, cidr_mask=24, map_public_ip_on_launch=False),
+                ec2.SubnetConfiguration(name="private", subnet_type=ec2.SubnetType.PRIVATE_WITH_EGRESS, cidr_mask=20),
+            ],
+            gateway_endpoints={"S3": ec2.GatewayVpcEndpointOptions(service=ec2.GatewayVpcEndpointAwsService.S3)},
+        )
+        log_group = logs.CfnLogGroup(
+            self,
+            "Flows",
+            log_group_name=f"/aws/vpc/{installation.name}/flows",
+            retention_in_days=installation.log_retention_days,
+            kms_key_id=key.key_arn,
+        )
+        log_group.apply_removal_policy(RemovalPolicy.DESTROY)
+        role = iam.Role(
+            self,
+            "FlowsRole",
+            assumed_by=iam.ServicePrincipal("vpc-flow-logs.amazonaws.com"),
+            inline_policies={
+                "logs": iam.PolicyDocument(
+                    statements=[
+                        iam.PolicyStatement(
+                            actions=["logs:CreateLogStream", "logs:PutLogEvents", "logs:DescribeLogStreams"], resources=[log_group.attr_arn]
+                        )
+                    ]
+                )
+            },
+        )
+        ec2.CfnFlowLog(
+            self,
+            "FlowLog",
+            resource_id=self.vpc.vpc_id,
+            resource_type="VPC",
+            # What was accepted is what the fleet does all day; what was refused is what somebody wants to know.
+            traffic_type="REJECT",
+            log_destination_type="cloud-watch-logs",
+            log_group_name=log_group.ref,
+            deliver_logs_permission_arn=role.role_arn,
+        )

@@ -1,0 +1,132 @@
+"""The nodes of a cluster: a few that always run, and pools that start from nothing when a job wants them.
+
+Managed node groups and the cluster autoscaler, and neither EKS Auto Mode nor Karpenter: Auto Mode takes an eighth of a node's price on top,
+of GPU nodes too, and brings a device plugin of its own; Karpenter is a controller with rights to start any instance. The autoscaler is one
+small pod which may only change the size of these groups. It learns what a node of an empty group would be from EKS.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from infra.cdk.cluster import SYSTEM_TAINT, FleetCluster
+from infra.cdk.nag import acknowledge
+from infra.cdk.settings import Pool, SystemNodes
+from shared.clusters.names import KARPENTER_CAPACITY
+
+POOL_LABEL: Final = "gpufleet.io/pool"
+SYSTEM: Final = "system"
+GPU_PRESENT: Final = "nvidia.com/gpu.present"
+"""The label by which NVIDIA's charts know nodes with GPUs where nothing else discovers them."""
+GPU_TAINT: Final = ("nvidia.com/gpu", "true")
+_STANDARD: Final = {"arm64": eks.NodegroupAmiType.AL2023_ARM_64_STANDARD, "x86_64": eks.NodegroupAmiType.AL2023_X86_64_STANDARD}
+_NVIDIA: Final = {"arm64": eks.NodegroupAmiType.AL2023_ARM_64_NVIDIA, "x86_64": eks.NodegroupAmiType.AL2023_X86_64_NVIDIA}
+_POLICIES: Final = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly", "AmazonEKS_CNI_Policy")
+
+
+class FleetNodes(Construct):
+    """The node groups of a cluster."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, cluster: FleetCluster, system: SystemNodes, pools: tuple[Pool, ...]) -> None:
+        super().__init__(scope, construct_id)
+        self._cluster = cluster
+        self._role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
+            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in _POLICIES],
+        )
+        acknowledge(
+            self._role,
+            "AwsSolutions-IAM4",
+            "EKS asks for these policies of AWS for its nodes; pods don't reach the role, since a node's metadata answers one hop only",
+            *(f"Policy::arn:<AWS::Partition>:iam::aws:policy/{name}" for name in _POLICIES),
+        )
+        self.system = self._group(
+            SYSTEM,
+            instance_types=system.instance_types,
+            ami=eks.NodegroupAmiType.AL2023_ARM_64_STANDARD
+            if system.architecture == "arm64"
+            else eks.NodegroupAmiType.AL2023_X86_64_STANDARD,
+            sizes=(system.min_nodes, system.max_nodes),
+            disk_gib=30,
+            taints=[eks.TaintSpec(effect=eks.TaintEffect.NO_SCHEDULE, key=SYSTEM_TAINT, value="true")],
+        )
+        self.pools = [self._pool(pool) for pool in pools]
+
+    def _pool(self, pool: Pool) -> eks.Nodegroup:
+        return self._group(
+            pool.name,
+            instance_types=pool.instance_types,
+            ami=_ami(pool),
+            sizes=(0, pool.max_nodes),
+            disk_gib=pool.disk_gib,
+            spot=pool.capacity == "spot",
+            labels=pool_labels(pool) | ({GPU_PRESENT: "true"} if pool.gpus else {}),
+            taints=[eks.TaintSpec(effect=eks.TaintEffect.NO_SCHEDULE, key=GPU_TAINT[0], value=GPU_TAINT[1])] if pool.gpus else [],
+        )
+
+    def _group(
+        self,
+        name: str,
+        *,
+        instance_types: tuple[str, ...],
+        ami: eks.NodegroupAmiType,
+        sizes: tuple[int, int],
+        disk_gib: int,
+        taints: list[eks.TaintSpec],
+        spot: bool = False,
+        labels: dict[str, str] | None = None,
+    ) -> eks.Nodegroup:
+        template = ec2.CfnLaunchTemplate(
+            self,
+            f"Template-{name}",
+            launch_template_data=ec2.CfnLaunchTemplate.LaunchTemplateDataProperty(
+                # One hop: pods don't reach the node's role. Those with a role of their own have Pod Identity.
+                metadata_options=ec2.CfnLaunchTemplate.MetadataOptionsProperty(http_tokens="required", http_put_response_hop_limit=1),
+                block_device_mappings=[
+                    ec2.CfnLaunchTemplate.BlockDeviceMappingProperty(
+                        device_name="/dev/xvda",
+                        ebs=ec2.CfnLaunchTemplate.EbsProperty(volume_size=disk_gib, volume_type="gp3", encrypted=True),
+                    )
+                ],
+            ),
+        )
+        group = eks.Nodegroup(
+            self,
+            f"Group-{name}",
+            cluster=self._cluster.cluster,
+            # No name: a group that must be replaced is made anew beside the old one.
+            node_role=self._role,
+            ami_type=ami,
+            capacity_type=eks.CapacityType.SPOT if spot else eks.CapacityType.ON_DEMAND,
+            instance_types=[ec2.InstanceType(one) for one in instance_types],
+            min_size=sizes[0],
+            desired_size=sizes[0],
+            max_size=sizes[1],
+            launch_template_spec=eks.LaunchTemplateSpec(id=template.ref, version=template.attr_latest_version_number),
+            labels={POOL_LABEL: name} | (labels or {}),
+            taints=taints,
+            enable_node_auto_repair=True,
+        )
+        group.node.add_dependency(*self._cluster.before_nodes)
+        return group
+
+
+def pool_labels(pool: Pool) -> dict[str, str]:
+    """What nodes of a pool are chosen by, besides what EKS labels them with: how their machines are paid for, in Karpenter's words.
+
+    A job that wants spot machines says so of either label (`shared.clusters.placement`), and Kueue looks only at labels that a flavor has.
+    """
+    return {POOL_LABEL: pool.name, KARPENTER_CAPACITY: pool.capacity}
+
+
+def _ami(pool: Pool) -> eks.NodegroupAmiType:
+    """Amazon Linux, with NVIDIA's driver where there are GPUs."""
+    arm = ec2.InstanceType(pool.instance_types[0]).architecture is ec2.InstanceArchitecture.ARM_64
+    return (_NVIDIA if pool.gpus else _STANDARD)["arm64" if arm else "x86_64"]

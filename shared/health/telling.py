@@ -1,7 +1,8 @@
 """The forms in which figures are told: Prometheus' families, the data of PutMetricData, CloudWatch's embedded metric format.
 
-Each distinct set of labels of a name is a metric of CloudWatch, which takes money for it: states of jobs and loops are told to Prometheus
-only, where a series costs nothing.
+Each distinct set of labels of a name is a metric of CloudWatch, which takes money for it by the hour in which it is written. So CloudWatch
+is told the less: no states, dead letters of all queues together, and nothing that is zero, but that the health was read. Alarms there take
+what is missing as good, and the one on `fleet_health_unread` takes it as bad. To Prometheus, where a series costs nothing, all is told.
 """
 
 from __future__ import annotations
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 
 _BY_STATE: Final = "state"
 _ILL: Final = "fleet_loops_unwell"
+_DEAD: Final = "fleet_dead_letters"
+_UNPAID: Final = frozenset({"fleet_loop_pass_age_seconds"})
+"""What a loop that isn't well tells better."""
+HEARTBEAT: Final = "fleet_health_unread"
+"""Told with every snapshot, by which one knows that there was one."""
 _MOST_METRICS: Final = 100
 """Of one document: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html"""
 
@@ -68,13 +74,18 @@ def _document(labels: Mapping[str, str], found: list[Figure], at: datetime) -> d
 
 
 def _paid(figures: Iterable[Figure]) -> list[Figure]:
-    """What CloudWatch is told: no states, but how many loops of a worker are not well."""
+    """What CloudWatch is told."""
     found: list[Figure] = []
     unwell: dict[tuple[tuple[str, str], ...], float] = defaultdict(float)
+    dead = 0.0
     for figure in figures:
-        if _BY_STATE not in figure.labels:
-            found.append(figure)
+        if figure.name == _DEAD:
+            dead += figure.value
         elif figure.name == "fleet_loops":
             labels = tuple((name, value) for name, value in figure.labels.items() if name != _BY_STATE)
             unwell[labels] += figure.value if figure.labels[_BY_STATE] != "well" else 0
-    return found + [Figure(name=_ILL, value=value, labels=dict(labels)) for labels, value in unwell.items()]
+        elif _BY_STATE not in figure.labels and figure.name not in _UNPAID:
+            found.append(figure)
+    found.append(Figure(name=_DEAD, value=dead))
+    found += [Figure(name=_ILL, value=value, labels=dict(labels)) for labels, value in unwell.items()]
+    return [figure for figure in found if figure.value or figure.name == HEARTBEAT]

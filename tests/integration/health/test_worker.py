@@ -35,11 +35,9 @@ async def test_prometheus_and_cloudwatch_are_told(fleet_resources):
         while loop.passes.succeeded_at is None:
             await asyncio.sleep(0.02)
     assert 'fleet_ready_jobs{region="us-east-1"} 0.0' in generate_latest(registry).decode()
-    dimensions = [{"Name": "queue", "Value": settings.submissions_queue}]
     told = await fleet_resources.aws.cloudwatch.get_metric_statistics(
         Namespace=FLEET_NAMESPACE,
-        MetricName="fleet_dead_letters",
-        Dimensions=dimensions,
+        MetricName="fleet_health_unread",
         StartTime=SystemClock().now() - timedelta(minutes=2),
         EndTime=SystemClock().now() + timedelta(minutes=1),
         Period=60,
@@ -101,7 +99,7 @@ async def test_on_lambda_each_snapshot_is_written_once(fleet_resources, capsys):
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert first == {"told": len(lines)}
     assert {one["_aws"]["CloudWatchMetrics"][0]["Namespace"] for one in lines} == {FLEET_NAMESPACE}
-    assert any(one.get("region") == "us-east-1" and one.get("fleet_ready_jobs") == 0.0 for one in lines)
+    assert [one["fleet_health_unread"] for one in lines if "fleet_health_unread" in one] == [0.0]
     clock.moment += timedelta(minutes=4)  # the fleet is idle
     assert await teller.tell() == {"told": 0}
     clock.moment += timedelta(minutes=1)

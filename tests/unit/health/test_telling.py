@@ -79,8 +79,21 @@ def test_cloudwatch_is_told_the_same_without_states():
     assert told[("fleet_claim_oldest_seconds", ("region", "us-east-1"))] == 3.0
     assert told[("fleet_loops_unwell", ("region", "us-east-1"), ("worker", "dispatcher"))] == 1
     assert told[("fleet_loops_unwell", ("region", "all"), ("worker", "sweeper"))] == 1
-    assert not {name for name, *_ in told} & {"fleet_jobs", "fleet_loops"}
+    assert told[("fleet_dead_letters",)] == 3  # of all queues: the price of one metric
+    assert not {name for name, *_ in told} & {"fleet_jobs", "fleet_loops", "fleet_loop_pass_age_seconds"}
     assert {one["Unit"] for one in data} == {"Seconds", "Count"}
+
+
+def test_cloudwatch_is_told_no_zero_but_that_the_health_was_read():
+    quiet = FleetHealth(
+        at=NOW,
+        regions=(RegionHealth(region="us-east-1", jobs={}, observed_seconds=12.0, scraped_seconds=30.0),),
+        queues=(QueueHealth(queue="gpufleet-events", dead_letters=0),),
+        webhooks=WebhookHealth(),
+        loops=(beat("dispatcher", region="us-east-1", passed_at=NOW).health(NOW),),
+    )
+    told = {one["MetricName"]: one["Value"] for one in telling.data(figures_of(quiet), NOW)}
+    assert told == {"fleet_observed_age_seconds": 12.0, "fleet_scrape_age_seconds": 30.0, "fleet_health_unread": 0}
 
 
 def test_a_line_of_the_embedded_format_says_all_that_cloudwatch_needs():

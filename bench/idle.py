@@ -36,6 +36,7 @@ from workers.loops import Passes
 from workers.metrics.health import HealthLoop
 from workers.observer import build as observer
 from workers.observer.loop import ObserverLoop
+from workers.sweeper import build as sweeper
 from workers.sweeper.loop import SweeperLoop
 from workers.webhooks import build as webhooks
 from workers.webhooks.loop import WebhookLoop
@@ -141,5 +142,13 @@ def _faster(loop: ObserverLoop) -> ObserverLoop:
 def _sweeper(found: Fleet, place: Stage) -> SweeperLoop:
     core, settings = found.core, found.settings
     prices = FileSpotPrices(place.scratch / "no-prices.json")
-    engine = Sweeper(store=core.store, changes=core.changes, doorbell=core.doorbell, prices=prices, clock=core.clock, lease=settings.lease)
+    engine = Sweeper(
+        store=core.store,
+        changes=core.changes,
+        doorbell=core.doorbell,
+        prices=prices,
+        draining=sweeper.draining(core),
+        clock=core.clock,
+        lease=settings.lease,
+    )
     return SweeperLoop(sweeper=engine, regions=settings.regions, clock=core.clock, idle_seconds=settings.sweep_seconds / FASTER)

@@ -34,8 +34,8 @@ from shared.policy.gate import Gate
 from shared.queues.doorbell import READY
 from shared.settings import Settings
 from shared.store import items
-from shared.store.cluster_reports import ClusterReports
 from shared.store.counters import Counters
+from shared.store.regions import Regions
 from workers.assembly import Core, assemble
 from workers.dispatcher.build import build
 
@@ -133,7 +133,7 @@ class Bells:
 
 def _submission(settings: Settings, core: Core) -> Submission:
     placement = RegionPlacement(
-        regions=settings.regions, reports=ClusterReports(core.table), backlog=Counters(core.table, core.layout), clock=core.clock
+        regions=settings.regions, facts=Regions(core.table), backlog=Counters(core.table, core.layout), clock=core.clock
     )
     return Submission(
         store=core.store, admission=Gate(Policy()), placement=placement, doorbell=core.doorbell, clock=core.clock, ids=core.ids

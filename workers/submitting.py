@@ -15,6 +15,7 @@ from shared.policy.settings import Policy
 from shared.settings import Settings
 from shared.store.cluster_reports import ClusterReports
 from shared.store.counters import Counters
+from shared.store.regions import Regions
 from workers.assembly import Core
 
 
@@ -43,7 +44,7 @@ def way_in(core: Core, admission: Gate | None = None) -> WayIn:
     admission = admission or gate(settings)
     counters = Counters(core.table, core.layout)
     reports = ClusterReports(core.table)
-    placement = RegionPlacement(regions=settings.regions, reports=reports, backlog=counters, clock=core.clock)
+    placement = RegionPlacement(regions=settings.regions, facts=Regions(core.table), backlog=counters, clock=core.clock)
     submission = Submission(
         store=core.store, admission=admission, placement=placement, doorbell=core.doorbell, clock=core.clock, ids=core.ids
     )

@@ -15,7 +15,8 @@ COUNT: Final = "Count"
 TEXTS: Final[Mapping[str, str]] = {
     "fleet_jobs": "jobs by state, of those that have not ended",
     "fleet_ready_jobs": "jobs that could be claimed now",
-    "fleet_ready_oldest_seconds": "since the oldest job that could be claimed was submitted",
+    "fleet_ready_oldest_seconds": "since the oldest job that could be claimed was submitted; 0 in a drained region, where none can be",
+    "fleet_region_drained": "1 where nothing is claimed, since an operator has drained the region",
     "fleet_claimed_jobs": "jobs that are claimed and not yet committed",
     "fleet_claim_oldest_seconds": "since the oldest claim was made",
     "fleet_overdue_marks": "due marks whose time has passed",
@@ -65,7 +66,9 @@ def _of_region(one: RegionHealth) -> Iterator[Figure]:
     where = {"region": one.region}
     for state in ("queued", "claimed", "pending", "running"):
         yield Figure(name="fleet_jobs", value=one.jobs.get(state, 0), labels=where | {"state": state})
-    yield from _of_backlog(one.ready, "fleet_ready_jobs", "fleet_ready_oldest_seconds", where)
+    yield Figure(name="fleet_region_drained", value=int(one.drained), labels=where)
+    waiting = one.ready.model_copy(update={"oldest_seconds": None}) if one.drained else one.ready
+    yield from _of_backlog(waiting, "fleet_ready_jobs", "fleet_ready_oldest_seconds", where)
     yield from _of_backlog(one.claims, "fleet_claimed_jobs", "fleet_claim_oldest_seconds", where)
     yield from _of_backlog(one.overdue, "fleet_overdue_marks", "fleet_overdue_oldest_seconds", where)
     known = {

@@ -30,10 +30,12 @@ class RegionHealth(Record):
 
     `ready`: jobs that could be claimed now, with the age of the oldest since it was submitted. `claims`: jobs that a worker has claimed
     and not yet committed. `overdue`: due marks whose time has passed; the sweeper clears one within seconds. The last two ages are those
-    of what the observer said of the cluster and of the last scrape of its GPUs.
+    of what the observer said of the cluster and of the last scrape of its GPUs. In a `drained` region nothing is claimed, however long it
+    has been ready.
     """
 
     region: str
+    drained: bool = False
     jobs: dict[str, int]
     ready: Backlog = Backlog()
     claims: Backlog = Backlog()

@@ -135,6 +135,7 @@ class HealthReader:
             overdue = await self._backlogs.overdue(region, now)
         return RegionHealth(
             region=region,
+            drained=region in overview.drained,
             jobs=jobs,
             # Of a list that is longer than what was read, the counter tells more: it has waiting jobs too, but those are few.
             ready=ready if ready.exact else ready.model_copy(update={"count": max(ready.count, jobs[State.QUEUED])}),

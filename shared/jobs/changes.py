@@ -64,7 +64,7 @@ class Changes:
         before = change.before
         if head.stop is not None and (before is None or before.stop != head.stop):
             await self._doorbell.ring(head.region, head.id, kind="stop", group=head.namespace)
-        elif in_ready_list(head) and not (before is not None and in_ready_list(before)):
+        elif in_ready_list(head) and not (before is not None and before.region == head.region and in_ready_list(before)):
             await self._doorbell.ring(head.region, head.id, group=head.namespace)
         elif head.wait is not None and head.wait.kind is not WaitKind.SPOT:
             pause = (head.wait.until - head.updated_at).total_seconds()

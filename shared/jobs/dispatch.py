@@ -22,6 +22,7 @@ from shared.jobs.changes import Changes
 from shared.jobs.model import Claim, ClusterObject, Head, ReadyEntry, Specification, StopIntent
 from shared.jobs.patience import patiently
 from shared.jobs.ports import Bundle, Cluster, JobStore, LostError, Observed, RefusedError, Render, StrangerError
+from shared.jobs.regions import ClaimGate
 from shared.jobs.rivals import Rivals, steps
 from shared.jobs.states import State
 from shared.jobs.stopping import Stopping
@@ -62,6 +63,7 @@ class Dispatch:
         cluster: Cluster,
         render: Render,
         stopping: Stopping,
+        gate: ClaimGate,
         changes: Changes,
         clock: Clock,
         ids: Ids,
@@ -74,6 +76,7 @@ class Dispatch:
         self._cluster = cluster
         self._render = render
         self._stopping = stopping
+        self._gate = gate
         self._changes = changes
         self._clock = clock
         self._ids = ids
@@ -84,8 +87,12 @@ class Dispatch:
     async def claim(self, limit: int) -> tuple[list[Claimed], bool]:
         """Claim up to `limit` of the best ready jobs; the second value says whether there may be more to claim.
 
-        A claim that another worker was faster to make ends the look: who looks again sees what the other has left.
+        A claim that another worker was faster to make ends the look: who looks again sees what the other has left. In a drained region
+        there is nothing to claim, until a bell tells that it was resumed. Raises UnavailableError.
         """
+        if not await self._gate.is_open():
+            self._seen = set()
+            return [], False
         limit = max(limit, 1)
         window = self._rivals.window(limit)
         found = await self._store.ready(self._region, window)

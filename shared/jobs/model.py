@@ -149,6 +149,8 @@ class Head(Record):
     retry: RetryPolicy = RetryPolicy()
     timeouts: Timeouts = Timeouts()
     spot: Spot | None = None
+    any_region: bool = False
+    """It was submitted to any region: while it is queued, it may be moved to another one."""
 
     execution: int = 1
     attempts: int = 0
@@ -215,6 +217,7 @@ class EventType(StrEnum):
     NOT_STARTED = "not_started"
     READY = "ready"
     UNSCHEDULABLE = "unschedulable"
+    MOVED = "moved"
 
 
 class PodCounts(Record):

@@ -1,4 +1,4 @@
-"""Where a job goes that may run anywhere: to a region with free GPUs for it, and of those to the one with the shortest ready list.
+"""Where a job goes that may run anywhere: to an open region with free GPUs for it, and of those to the one with the shortest ready list.
 
 What is known of regions is a few seconds old and shared by nobody: two processes may choose the same region at the same time. That costs
 balance, never correctness, since a job waits wherever it was placed until its cluster has room.
@@ -35,11 +35,19 @@ class ClusterReport(Record):
     gpus_free: int
 
 
-class Reports(Protocol):
-    """The latest report of each region."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RegionFacts:
+    """What is known of one region: the latest report on its cluster, None where there never was one, and whether it is drained."""
 
-    async def latest(self, regions: Sequence[str]) -> Mapping[str, ClusterReport]:
-        """By region; one that has never been reported is left out."""
+    report: ClusterReport | None = None
+    drained: bool = False
+
+
+class Facts(Protocol):
+    """What is known of regions."""
+
+    async def facts(self, regions: Sequence[str]) -> Mapping[str, RegionFacts]:
+        """By region, every one named."""
         ...
 
 
@@ -54,6 +62,7 @@ class Backlog(Protocol):
 @dataclass(kw_only=True)
 class _Snapshot:
     read_at: datetime
+    open: Sequence[str]
     free: dict[str, int]
     waiting: dict[str, int]
     placed_jobs: Counter[str] = field(default_factory=Counter)
@@ -63,9 +72,9 @@ class _Snapshot:
 class RegionPlacement:
     """Implements `shared.jobs.submission.Placement`."""
 
-    def __init__(self, *, regions: Sequence[str], reports: Reports, backlog: Backlog, clock: Clock) -> None:
+    def __init__(self, *, regions: Sequence[str], facts: Facts, backlog: Backlog, clock: Clock) -> None:
         self._regions = tuple(regions)
-        self._reports = reports
+        self._facts = facts
         self._backlog = backlog
         self._clock = clock
         self._snapshot: _Snapshot | None = None
@@ -79,13 +88,22 @@ class RegionPlacement:
     async def place(self, gpus: int) -> str:
         """The region for a job of so many GPUs. Raises UnavailableError where nothing is known and the table doesn't answer.
 
-        Where no region has reported enough free GPUs (or none has reported at all), the shortest ready list decides alone.
+        Where no region has reported enough free GPUs (or none has reported at all), the shortest ready list decides alone. Where every
+        region is drained the job waits in one of them all the same: the first that is resumed gets it.
         """
         if len(self._regions) == 1:
             return self._regions[0]
         known = await self._known()
-        room = [region for region in self._regions if known.free.get(region, -1) - known.placed_gpus[region] >= gpus]
-        chosen = min(room or self._regions, key=lambda region: self._rank(known, region))
+        return self._choose(known, known.open or self._regions, gpus)
+
+    async def open_region(self, gpus: int) -> str | None:
+        """The same, but None where every region is drained."""
+        known = await self._known()
+        return self._choose(known, known.open, gpus) if known.open else None
+
+    def _choose(self, known: _Snapshot, regions: Sequence[str], gpus: int) -> str:
+        room = [region for region in regions if known.free.get(region, -1) - known.placed_gpus[region] >= gpus]
+        chosen = min(room or regions, key=lambda region: self._rank(known, region))
         known.placed_jobs[chosen] += 1
         known.placed_gpus[chosen] += gpus
         return chosen
@@ -99,8 +117,12 @@ class RegionPlacement:
         async with self._reading:
             now = self._clock.now()
             if self._snapshot is None or not timedelta(0) <= now - self._snapshot.read_at < FRESH:
-                reports, counts = await asyncio.gather(self._reports.latest(self._regions), self._backlog.by_region(self._regions))
-                fresh = {region: report.gpus_free for region, report in reports.items() if now - report.at < REPORT_LIFETIME}
-                waiting = {region: counts[region][State.QUEUED] for region in self._regions}
-                self._snapshot = _Snapshot(read_at=now, free=fresh, waiting=waiting)
+                facts, counts = await asyncio.gather(self._facts.facts(self._regions), self._backlog.by_region(self._regions))
+                reports = [fact.report for fact in facts.values() if fact.report is not None]
+                self._snapshot = _Snapshot(
+                    read_at=now,
+                    open=[region for region in self._regions if not facts[region].drained],
+                    free={report.region: report.gpus_free for report in reports if now - report.at < REPORT_LIFETIME},
+                    waiting={region: counts[region][State.QUEUED] for region in self._regions},
+                )
             return self._snapshot

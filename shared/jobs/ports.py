@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from shared.errors import FleetError
 from shared.jobs.change import Change
 from shared.jobs.model import Claim, Head, PodCounts, ReadyEntry, Specification, Spent
+from shared.jobs.states import State
 
 
 class LostError(FleetError):
@@ -137,8 +138,12 @@ class JobStore(Protocol):
         """Write a change in one transaction; returns the new head. Raises LostError. Idempotent by the new head's stamp."""
         ...
 
-    async def due(self, region: str, limit: int) -> list[tuple[datetime, str]]:
-        """The earliest due marks of a region, (time, job id), whether or not their time has come."""
+    async def due(self, region: str, limit: int) -> list[tuple[datetime, str | None]]:
+        """The earliest due marks of a region, (time, job id), whether or not their time has come; the id None is the region itself."""
+        ...
+
+    def in_state(self, region: str, state: State) -> AsyncIterator[list[Head]]:
+        """All jobs of a region in one state, page by page."""
         ...
 
     async def active(self, region: str) -> list[Head]:

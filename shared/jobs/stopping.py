@@ -20,11 +20,15 @@ PODS_SECONDS = 2.0
 
 
 class Stopping:
-    """Marks executions of one region, deletes their objects, and completes the stop. With a `meter`, ends tell what they have cost."""
+    """Marks executions of one region, deletes their objects, and completes the stop. With a `meter`, ends tell what they have cost.
+
+    A job may have been moved since the bell about it was rung: that this cluster has nothing of it says nothing then.
+    """
 
     def __init__(
         self,
         *,
+        region: str,
         store: JobStore,
         cluster: Cluster,
         render: Render,
@@ -33,6 +37,7 @@ class Stopping:
         clock: Clock,
         meter: Meter | None = None,
     ) -> None:
+        self._region = region
         self._store = store
         self._cluster = cluster
         self._render = render
@@ -55,17 +60,19 @@ class Stopping:
     async def answer(self, job_id: str) -> None:
         """A bell asks to have a job's stop carried out. The holder of a live claim sees to its own."""
         head = await self._store.head(job_id)
-        if head is None or head.stop is None:
+        if head is None or head.stop is None or head.region != self._region:
             return
         if head.state is State.CLAIMED and head.claim is not None and self._clock.now() < head.claim.expires_at:
             return
         await self.stop(head)
 
     async def stop(self, head: Head) -> None:
-        """Delete what a job marked to be stopped has on the cluster; when it is confirmed gone, the stop is complete.
+        """Delete what a job of this region, marked to be stopped, has on the cluster; when it is confirmed gone, the stop is complete.
 
         Where the deletion takes time, the observer sees its end; where it fails, the sweeper has it tried again.
         """
+        if head.region != self._region:
+            return
         name = head.object.name if head.object else self._render.name(head)
         found = await self._cluster.read(head.namespace, name)
         if found is not None and _is_of(found, head):

@@ -115,7 +115,7 @@ class Placement(Protocol):
         ...
 
     async def place(self, gpus: int) -> str:
-        """A region with free GPUs, then the one with the shortest ready list."""
+        """An open region with free GPUs, then the one with the shortest ready list; a drained one where all are."""
         ...
 
 
@@ -203,6 +203,7 @@ class Submission:
             retry=request.retry,
             timeouts=request.timeouts,
             spot=spot,
+            any_region=request.region == ANY_REGION,
             ring_at=first_ring(now),
         )
         wait = transitions.spot_wait(head, Moment(now=now, stamp=head.stamp))

@@ -13,8 +13,10 @@ from shared.jobs import transitions
 from shared.jobs.change import Change, Moment
 from shared.jobs.changes import Changes
 from shared.jobs.dispatch import LEASE
+from shared.jobs.draining import Draining
 from shared.jobs.model import Head, StopIntent, WaitKind, earliest
 from shared.jobs.ports import Doorbell, JobStore, LostError, SpotPrices
+from shared.jobs.regions import RegionStatus
 from shared.jobs.schedule import due_at, execution_deadline, queue_deadline, total_deadline
 from shared.jobs.states import State
 
@@ -38,6 +40,7 @@ class Sweeper:
         changes: Changes,
         doorbell: Doorbell,
         prices: SpotPrices,
+        draining: Draining,
         clock: Clock,
         lease: timedelta = LEASE,
         idle: timedelta = IDLE,
@@ -46,6 +49,7 @@ class Sweeper:
         self._changes = changes
         self._doorbell = doorbell
         self._prices = prices
+        self._draining = draining
         self._clock = clock
         self._lease = lease
         self._idle = idle
@@ -56,17 +60,18 @@ class Sweeper:
         """See to all that is due in a region; returns when to look again, None where nothing asks for it."""
         now = self._clock.now()
         grace = self._grace_until(region, now)
-        bell = _Bell(self._doorbell, region)
+        round_ = _Round(self._doorbell, self._draining, region)
         following: datetime | None = None
         for _ in range(_PAGES):
             marks = await self._store.due(region, _PAGE)
             following = next((at for at, _ in marks if at > now), None)
-            overdue = [job_id for at, job_id in marks if at <= now]
-            if not overdue:
-                break
-            heads = await self._store.heads(overdue)
-            moved = [await self._see_to(head, now, bell) for head in heads.values()]
-            if len(overdue) < _PAGE or not any(moved):
+            due = [job_id for at, job_id in marks if at <= now]
+            overdue = [job_id for job_id in due if job_id is not None]
+            heads = await self._store.heads(overdue) if overdue else {}
+            moved = [await self._see_to(head, now, round_) for head in heads.values()]
+            if len(overdue) < len(due):
+                await self._draining.see_to_region(region)
+            if len(due) < _PAGE or not any(moved):
                 break
         self._last[region] = self._clock.now()
         return earliest(following, grace if grace > now else None)
@@ -82,7 +87,7 @@ class Sweeper:
             self._grace[region] = now + self._lease
         return self._grace[region]
 
-    async def _see_to(self, head: Head, now: datetime, bell: _Bell) -> bool:
+    async def _see_to(self, head: Head, now: datetime, round_: _Round) -> bool:
         """Do what is due for one job; False where it stays due (a claim in its grace)."""
         due = due_at(head)
         if due is None or due > now:
@@ -90,7 +95,7 @@ class Sweeper:
         if head.state is State.CLAIMED and head.stop is None and now < self._grace[head.region]:
             return False
         try:
-            await self._step(head, now, bell)
+            await self._step(head, now, round_)
         except LostError:
             pass
         except UnavailableError as error:
@@ -98,7 +103,7 @@ class Sweeper:
             return False
         return True
 
-    async def _step(self, head: Head, now: datetime, bell: _Bell) -> None:
+    async def _step(self, head: Head, now: datetime, round_: _Round) -> None:
         if _passed_deadline(head, now) is not None:
             await self._changes.make(head, partial(_stop_for_deadline, now))
         elif head.stop is not None:
@@ -106,13 +111,15 @@ class Sweeper:
             await self._doorbell.ring(head.region, head.id, kind="stop", group=head.namespace)
         elif head.state is State.CLAIMED:
             await self._changes.write(transitions.claim_lapsed(head, self._changes.moment()))
+        elif (status := await round_.drained()) is not None:
+            await self._draining.see_to_job(head, status, recheck=SPOT_RECHECK)
         elif head.wait is not None and head.wait.kind is WaitKind.SPOT:
             await self._check_price(head, now)
         elif head.wait is not None:
             await self._changes.write(transitions.wait_over(head, self._changes.moment()))
         elif head.state is State.QUEUED:
             await self._changes.write(transitions.rung(head, self._changes.moment()))
-            await bell.ring(head)
+            await round_.ring(head)
 
     async def _check_price(self, head: Head, now: datetime) -> None:
         """Let a job that waits for a spot price go when the price is under its cap; an unknown price keeps it waiting."""
@@ -133,13 +140,21 @@ class Sweeper:
         await self._changes.write(transitions.still_waiting(head, now + SPOT_RECHECK, f"{known} in {head.region}", moment, spot=spot))
 
 
-class _Bell:
-    """Rings at a region at most once a sweep, however many of its queued jobs were due."""
+class _Round:
+    """One sweep of a region: it rings there at most once, and asks at most once whether it is drained, however many queued jobs are due."""
 
-    def __init__(self, doorbell: Doorbell, region: str) -> None:
+    def __init__(self, doorbell: Doorbell, draining: Draining, region: str) -> None:
         self._doorbell = doorbell
+        self._draining = draining
         self._region = region
         self._rung = False
+        self._status: RegionStatus | None = None
+
+    async def drained(self) -> RegionStatus | None:
+        """The region's status where it is drained."""
+        if self._status is None:
+            self._status = await self._draining.status(self._region)
+        return self._status if self._status.drained else None
 
     async def ring(self, head: Head) -> None:
         if not self._rung:

@@ -228,6 +228,28 @@ def ready(head: Head, message: str, moment: Moment, **updates: Any) -> Change:
     return step(head, moment, EventType.READY, message=message, wait=None, ring_at=first_ring(moment.now), rings=0, **updates)
 
 
+def moved(head: Head, region: str, message: str, moment: Moment, *, by: str | None) -> Change:
+    """A queued job goes to another region, where nothing of its execution has been committed either.
+
+    The fence grows, so that nobody can claim it from what he has read in the old region. A back-off goes on; a price is asked for anew.
+    """
+    assert head.state is State.QUEUED
+    backs_off = head.wait is not None and head.wait.kind is WaitKind.RETRY
+    return step(
+        head,
+        moment,
+        EventType.MOVED,
+        by=by,
+        message=message,
+        region=region,
+        fence=head.fence + 1,
+        wait=head.wait if backs_off else spot_wait(head, moment),
+        apply_failures=0,
+        ring_at=first_ring(moment.now),
+        rings=0,
+    )
+
+
 def still_waiting(head: Head, until: datetime, message: str, moment: Moment, **updates: Any) -> Change:
     """The wait goes on. No event: nothing happened to the job; but its head says why it waits."""
     assert head.wait is not None

@@ -28,11 +28,13 @@ _COMMITTED: Final = (State.PENDING, State.RUNNING, State.SUCCEEDED)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Overview:
-    """What one batch read tells: jobs by region and counter (`queued` has the claimed ones in it), reports, the number of webhooks."""
+    """What one batch read tells: jobs by region and counter (`queued` has the claimed ones in it), reports, the number of webhooks, and
+    which regions are drained."""
 
     jobs: Mapping[str, Mapping[str, int]]
     reports: Mapping[str, ClusterReport]
     webhooks: int
+    drained: frozenset[str] = frozenset()
 
 
 class Backlogs:
@@ -45,20 +47,23 @@ class Backlogs:
     async def overview(self, regions: Sequence[str]) -> Overview:
         """One request for each hundred keys: five regions, unless counters have more shards."""
         wanted: list[items.Item] = [keys.total(WEBHOOKS)]
-        wanted += [keys.cluster_report(region) for region in regions]
+        wanted += [key for region in regions for key in (keys.cluster_report(region), keys.region(region))]
         wanted += [keys.counter(region, shard) for region in regions for shard in range(self._layout.counter_shards)]
         jobs: dict[str, Counter[str]] = {region: Counter() for region in regions}
         reports: dict[str, ClusterReport] = {}
         webhooks = 0
+        drained = set()
         for item in await self._table.batch_get(wanted):
             if item["sk"] == "COUNT":
                 jobs[keys.counted_region(item["pk"])].update({name: int(value) for name, value in item.items() if name not in {"pk", "sk"}})
             elif item["sk"] == "REPORT":
                 report = items.from_item(ClusterReport, item)
                 reports[report.region] = report
+            elif item["sk"] == "STATUS":
+                drained |= {item["region"]} if item["drained"] else set()
             else:
                 webhooks = int(item["total"])
-        return Overview(jobs=jobs, reports=reports, webhooks=webhooks)
+        return Overview(jobs=jobs, reports=reports, webhooks=webhooks, drained=frozenset(drained))
 
     async def ready(self, region: str, now: datetime) -> Backlog:
         """The ready list, a job's age being since its submission. Of a longer list than is looked at, the oldest of its best entries."""

@@ -19,24 +19,30 @@ def counted_as(head: Head) -> str:
     return State.QUEUED if head.state is State.CLAIMED else head.state
 
 
-def move(before: Head | None, after: Head, *, layout: keys.Layout, shard: int, table: str) -> items.Item | None:
-    """The transaction's action that moves a job from one counter to the other; None where both are the same."""
-    target = counted_as(after)
-    if before is not None and counted_as(before) == target:
-        return None
-    names, values, parts = {"#to": target}, {":one": 1}, ["#to :one"]
+def move(before: Head | None, after: Head, *, layout: keys.Layout, shard: int, table: str) -> list[items.Item]:
+    """The transaction's actions that move a job from one counter to the other; none where both are the same, one a region."""
+    steps: Counter[tuple[str, str]] = Counter({(after.region, counted_as(after)): 1})
     if before is not None:
-        names["#from"], values[":less"] = counted_as(before), -1
-        parts.append("#from :less")
-    return {
-        "Update": {
-            "TableName": table,
-            "Key": items.to_wire(keys.counter(after.region, shard % layout.counter_shards)),
-            "UpdateExpression": "ADD " + ", ".join(parts),
-            "ExpressionAttributeNames": names,
-            "ExpressionAttributeValues": items.to_wire(values),
-        }
-    }
+        steps[before.region, counted_as(before)] -= 1
+    found = []
+    for region in sorted({region for region, _ in steps}):
+        added = {name: steps[at, name] for at, name in steps if at == region and steps[at, name]}
+        if not added:
+            continue
+        names = {f"#{place}": name for place, name in enumerate(added)}
+        values = {f":{place}": by for place, by in enumerate(added.values())}
+        found.append(
+            {
+                "Update": {
+                    "TableName": table,
+                    "Key": items.to_wire(keys.counter(region, shard % layout.counter_shards)),
+                    "UpdateExpression": "ADD " + ", ".join(f"#{place} :{place}" for place in range(len(added))),
+                    "ExpressionAttributeNames": names,
+                    "ExpressionAttributeValues": items.to_wire(values),
+                }
+            }
+        )
+    return found
 
 
 class Counters:

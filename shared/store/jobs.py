@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -18,6 +18,8 @@ from shared.store.table import ConditionFailedError, Table
 
 IDEMPOTENCY_RETENTION = timedelta(days=30)
 """How long an idempotency key stands for its job; then the table's TTL removes the entry."""
+_PAGE = 100
+"""Heads that one batch read brings."""
 
 
 class Jobs:
@@ -147,11 +149,11 @@ class Jobs:
             raise LostError(current) from refused
         return change.after
 
-    async def due(self, region: str, limit: int) -> list[tuple[datetime, str]]:
-        """The earliest due marks of a region, in order."""
+    async def due(self, region: str, limit: int) -> list[tuple[datetime, str | None]]:
+        """The earliest due marks of a region, in order; that of the region itself has no job id."""
         partitions = [keys.due_partition(region, shard) for shard in range(self._layout.due_shards)]
         found = await self._first(keys.DUE_INDEX, partitions, limit)
-        return [(keys.due_time(item["due_sk"]), keys.job_id_of(item["pk"])) for item in found]
+        return [(keys.due_time(item["due_sk"]), keys.job_id_of(item["pk"]) if keys.is_job(item["pk"]) else None) for item in found]
 
     async def _first(self, index: str, partitions: Sequence[str], limit: int) -> list[items.Item]:
         """The first entries of an index over some of its partitions: one query each, merged in order."""
@@ -161,6 +163,23 @@ class Jobs:
             for partition in partitions
         ]
         return list(islice(heapq.merge(*pages, key=lambda item: str(item[sort_key])), limit))
+
+    async def in_state(self, region: str, state: State) -> AsyncIterator[list[Head]]:
+        """All jobs of a region in one state, the oldest first, by pages of a hundred; one that has left it meanwhile is left out."""
+        start: items.Item | None = None
+        while True:
+            page = await self._table.query(
+                index=keys.STATE_INDEX,
+                key_condition="state_pk = :pk",
+                values={":pk": keys.state_partition(region, state)},
+                limit=_PAGE,
+                start=start,
+            )
+            heads = await self.heads([keys.job_id_of(item["pk"]) for item in page.items]) if page.items else {}
+            yield [head for head in heads.values() if head.region == region and head.state is state]
+            start = page.next_key
+            if start is None:
+                return
 
     async def active(self, region: str) -> list[Head]:
         """All jobs of a region that have a committed object on its cluster."""
@@ -183,8 +202,8 @@ class Jobs:
         actions += [self._put(self._part(event, keys.event(event.number)), fresh=True) for event in change.events]
         if change.ended is not None:
             actions.append(self._put(self._part(change.ended, keys.execution(change.ended.number))))
-        moved = counters.move(change.before, head, layout=self._layout, shard=int(head.stamp[:4], 16) + tries, table=self._table.name)
-        return [*actions, moved] if moved is not None else actions
+        shard = int(head.stamp[:4], 16) + tries
+        return actions + counters.move(change.before, head, layout=self._layout, shard=shard, table=self._table.name)
 
     def _put_head(self, change: Change) -> items.Item:
         action = self._put(items.head_item(change.after, self._layout), fresh=change.before is None)

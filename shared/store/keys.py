@@ -51,6 +51,11 @@ def job(job_id: str) -> str:
     return f"JOB#{job_id}"
 
 
+def is_job(pk: str) -> bool:
+    """Whether a partition is a job's. What is due in a region may also be the region itself."""
+    return pk.startswith("JOB#")
+
+
 def job_id_of(pk: str) -> str:
     """The job id in a partition key."""
     return pk.removeprefix("JOB#")
@@ -165,6 +170,11 @@ def checkpoint(stream: str, shard: str) -> dict[str, str]:
 def cluster_report(region: str) -> dict[str, str]:
     """Key of what the observer last said of a region's cluster."""
     return {"pk": f"CLUSTER#{region}", "sk": "REPORT"}
+
+
+def region(name: str) -> dict[str, str]:
+    """Key of what operators decided about a region."""
+    return {"pk": f"REGION#{name}", "sk": "STATUS"}
 
 
 BEATS = "LOOPS"

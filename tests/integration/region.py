@@ -1,10 +1,10 @@
-"""One region in this process, for tests that break something: real loops and clients, an emulator, a simulated cluster over HTTP."""
+"""Regions in this process, for tests that break something: real loops and clients, an emulator, a simulated cluster each over HTTP."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,8 @@ from workers.local.cluster.node_shapes import parse_shapes
 from workers.local.cluster.server import ClusterServer
 from workers.observer.build import build as build_observer
 from workers.observer.usage import UsageAccount, usage_account
+from workers.submitting import way_in
+from workers.sweeper.build import draining
 from workers.sweeper.loop import SweeperLoop
 
 REGION = "us-east-1"
@@ -42,15 +44,6 @@ class NoPrices:
 
     async def price(self, region: str, instance_type: str) -> None:
         return None
-
-
-class OneRegion:
-    """A placement of one region."""
-
-    regions = (REGION,)
-
-    async def place(self, gpus: int) -> str:
-        return REGION
 
 
 @dataclass
@@ -78,6 +71,7 @@ class Region:
     aws: Any
     server: ClusterServer
     api: KubernetesApi
+    name: str = REGION
     workers: list[Worker] = field(default_factory=list)
 
     @property
@@ -86,25 +80,17 @@ class Region:
 
     @property
     def submission(self) -> Submission:
-        core = self.core
-        return Submission(
-            store=core.store,
-            admission=Gate(Policy()),
-            placement=OneRegion(),
-            doorbell=core.doorbell,
-            clock=core.clock,
-            ids=core.ids,
-        )
+        return way_in(self.core, Gate(Policy())).submission
 
-    async def submit(self, *, manifest: dict[str, Any] | None = None, **fields: Any) -> Head:
-        request = JobRequest(manifest=manifest or job(), region=REGION, namespace="gco-jobs", **fields)
+    async def submit(self, *, manifest: dict[str, Any] | None = None, region: str | None = None, **fields: Any) -> Head:
+        request = JobRequest(manifest=manifest or job(), region=region or self.name, namespace="gco-jobs", **fields)
         return (await self.submission.submit(request)).head
 
     async def cancel(self, job_id: str) -> Head:
         return await Cancellation(store=self.core.store, changes=self.core.changes).cancel(job_id, reason="a test", by="tester")
 
     async def dispatcher(self, name: str = "d1", **options: Any) -> Worker:
-        loop = await build_dispatcher(self.core, self.aws.sqs, self.api, region=REGION, owner=name, **options)
+        loop = await build_dispatcher(self.core, self.aws.sqs, self.api, region=self.name, owner=name, **options)
         return self._start(loop.run)
 
     def usage_account(self) -> UsageAccount:
@@ -113,7 +99,7 @@ class Region:
         return usage_account(self.core, self.api, prices, region=REGION)
 
     async def observer(self, usage: UsageAccount | None = None) -> Worker:
-        return self._start(build_observer(self.core, self.api, region=REGION, usage=usage).run)
+        return self._start(build_observer(self.core, self.api, region=self.name, usage=usage).run)
 
     async def sweeper(self, prices: Any = None) -> Worker:
         core = self.core
@@ -122,10 +108,11 @@ class Region:
             changes=core.changes,
             doorbell=core.doorbell,
             prices=prices or NoPrices(),
+            draining=draining(core),
             clock=core.clock,
             lease=self.settings.lease,
         )
-        return self._start(SweeperLoop(sweeper=sweeper, regions=[REGION], clock=core.clock, idle_seconds=0.5).run)
+        return self._start(SweeperLoop(sweeper=sweeper, regions=[self.name], clock=core.clock, idle_seconds=0.5).run)
 
     def _start(self, run: Callable[[asyncio.Event], Any]) -> Worker:
         asked = asyncio.Event()
@@ -186,22 +173,39 @@ def job(name: str = "train", *, backoff_limit: int = 0, **steering: Any) -> dict
 @asynccontextmanager
 async def running_region(resources: Any, folder: Path, *, aws: Any = None, **overrides: Any) -> AsyncIterator[Region]:
     """A region without any worker yet; those that a test starts end with it."""
-    settings = resources.settings.model_copy(update={"regions": (REGION,)} | overrides)
-    cluster = SimulatedCluster(
-        name=REGION, region=REGION, nodes=parse_shapes("4xg5.12xlarge:spot,2xm5.4xlarge"), clock=time.time, seed=1, namespaces=["gco-jobs"]
-    )
-    server = ClusterServer(cluster)
+    async with running_regions(resources, folder, (REGION,), aws=aws, **overrides) as (region,):
+        yield region
+
+
+@asynccontextmanager
+async def running_regions(
+    resources: Any, folder: Path, names: Sequence[str], *, aws: Any = None, **overrides: Any
+) -> AsyncIterator[list[Region]]:
+    """The same for several regions over one table; workers can ring at all of them."""
+    settings = resources.settings.model_copy(update={"regions": tuple(names)} | overrides)
     kubeconfig = folder / "kubeconfig"
+    clients = aws or resources.aws
     async with AsyncExitStack() as stack:
-        await server.start()
-        stack.push_async_callback(server.stop)
-        write_kubeconfig(kubeconfig, {REGION: server.url})
-        api = await stack.enter_async_context(client.connect(kubeconfig=kubeconfig, context=REGION, timeout=3.0))
-        clients = aws or resources.aws
-        region = Region(settings=settings, core=await assemble(settings, clients), aws=clients, server=server, api=api)
+        servers = {name: await _serving(stack, name) for name in names}
+        write_kubeconfig(kubeconfig, {name: server.url for name, server in servers.items()})
+        core = await assemble(settings, clients)
+        regions = []
+        for name, server in servers.items():
+            api = await stack.enter_async_context(client.connect(kubeconfig=kubeconfig, context=name, timeout=3.0))
+            regions.append(Region(settings=settings, core=core, aws=clients, server=server, api=api, name=name))
         try:
-            yield region
+            yield regions
         finally:
-            for worker in region.workers:
+            workers = [worker for region in regions for worker in region.workers]
+            for worker in workers:
                 worker.asked.set()
-            await asyncio.gather(*(worker.kill() for worker in region.workers))
+            await asyncio.gather(*(worker.kill() for worker in workers))
+
+
+async def _serving(stack: AsyncExitStack, name: str) -> ClusterServer:
+    """A simulated cluster of its own for a region."""
+    nodes = parse_shapes("4xg5.12xlarge:spot,2xm5.4xlarge")
+    server = ClusterServer(SimulatedCluster(name=name, region=name, nodes=nodes, clock=time.time, seed=1, namespaces=["gco-jobs"]))
+    await server.start()
+    stack.push_async_callback(server.stop)
+    return server

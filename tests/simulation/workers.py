@@ -36,6 +36,7 @@ from workers.ingest.loop import IngestLoop
 from workers.local.cluster import SimulatedCluster
 from workers.observer.build import build as build_observer
 from workers.submitting import way_in
+from workers.sweeper.build import draining
 from workers.sweeper.loop import SweeperLoop
 
 DYNAMODB, SQS, S3, EC2 = "dynamodb", "sqs", "s3", "ec2"
@@ -158,6 +159,7 @@ async def sweeper(services: Services, life: Life) -> None:
         changes=core.changes,
         doorbell=core.doorbell,
         prices=GatedPrices(),
+        draining=draining(core),
         clock=core.clock,
         lease=settings.lease,
         idle=timedelta(seconds=settings.sweep_seconds),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.jobs.placement import ClusterReport, RegionPlacement
+from shared.jobs.placement import ClusterReport, RegionFacts, RegionPlacement
 from shared.jobs.states import State
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -20,23 +20,26 @@ class World:
         self.regions = regions
         self.reads = 0
         self.reported = START
+        self.drained = set()
 
     def now(self):
         return self.time
 
-    async def latest(self, regions):
+    async def facts(self, regions):
         self.reads += 1
-        return {
-            name: ClusterReport(region=name, at=self.reported, nodes=1, gpus_total=8, gpus_free=free)
-            for name, (free, _) in self.regions.items()
-            if free is not None
-        }
+        return {name: RegionFacts(report=self.report(name), drained=name in self.drained) for name in self.regions}
+
+    def report(self, name):
+        free, _ = self.regions[name]
+        if free is None:
+            return None
+        return ClusterReport(region=name, at=self.reported, nodes=1, gpus_total=8, gpus_free=free)
 
     async def by_region(self, regions):
         return {name: {State.QUEUED: queued} for name, (_, queued) in self.regions.items()}
 
     def placement(self):
-        return RegionPlacement(regions=tuple(self.regions), reports=self, backlog=self, clock=self)
+        return RegionPlacement(regions=tuple(self.regions), facts=self, backlog=self, clock=self)
 
 
 @pytest.mark.parametrize(
@@ -87,3 +90,27 @@ async def test_one_region_needs_no_look():
 
     assert await world.placement().place(4) == "a"
     assert world.reads == 0
+
+
+async def test_a_drained_region_is_left_out():
+    world = World(a=(8, 0), b=(0, 5))
+    world.drained = {"a"}
+
+    assert await world.placement().place(4) == "b"
+    assert await world.placement().open_region(4) == "b"
+
+
+async def test_where_every_region_is_drained_a_job_waits_in_one_and_is_moved_to_none():
+    world = World(a=(8, 3), b=(8, 1))
+    world.drained = {"a", "b"}
+
+    assert await world.placement().place(4) == "b"
+    assert await world.placement().open_region(4) is None
+
+
+async def test_a_drained_region_that_is_the_only_one_keeps_its_jobs():
+    world = World(a=(8, 0))
+    world.drained = {"a"}
+
+    assert await world.placement().place(1) == "a"
+    assert await world.placement().open_region(1) is None

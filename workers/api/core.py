@@ -22,6 +22,7 @@ from shared.store.history import History
 from shared.store.jobs import Jobs
 from shared.store.listing import Listing
 from shared.store.objects import S3Objects
+from shared.store.regions import Regions
 from shared.store.table import Table
 from shared.store.totals import Totals
 from workers import assembly, submitting
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from shared.clusters.log_positions import Position
     from shared.costs.reports import CostReports
     from shared.health.reading import KeptHealth
+    from shared.jobs.regions import RegionControl
     from shared.metrics.source import MetricSource
     from shared.queues.dead_letters import DeadLetters
     from shared.secrets import Secrets
@@ -101,6 +103,8 @@ class Core:
     rejections: Rejections
     counters: Counters
     reports: ClusterReports
+    regions: Regions
+    region_control: RegionControl
     dead_letters: DeadLetters
     api_keys: ApiKeys
     templates: Templates
@@ -165,6 +169,8 @@ async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = 
         rejections=later(lambda: _rejections(parts)),
         counters=way_in.counters,
         reports=way_in.reports,
+        regions=Regions(parts.table),
+        region_control=later(lambda: _region_control(parts)),
         dead_letters=later(lambda: _dead_letters(aws, settings)),
         api_keys=later(lambda: _api_keys(parts)),
         templates=later(lambda: _templates(parts)),
@@ -194,6 +200,13 @@ def _metrics(settings: Settings, aws: Aws, parts: assembly.Core) -> MetricSource
     from shared.metrics.source import MetricSource
 
     return MetricSource(settings, aws.elsewhere("cloudwatch", settings.control_region), parts.clock)
+
+
+def _region_control(parts: assembly.Core) -> RegionControl:
+    from shared.jobs.regions import RegionControl
+
+    regions = Regions(parts.table)
+    return RegionControl(statuses=regions, regions=parts.settings.regions, doorbell=parts.doorbell, clock=parts.clock)
 
 
 def _rejections(parts: assembly.Core) -> Rejections:

@@ -36,11 +36,14 @@ class DispatchPass:
         from shared.clusters.cluster import KubernetesCluster
         from shared.clusters.logs import ClusterLogs
         from shared.jobs.dispatch import Dispatch
+        from shared.jobs.regions import ClaimGate
         from shared.jobs.stopping import Stopping
+        from shared.store.regions import Regions
 
         parts, api, render = self._parts, await self._access.api(self._region), Bundles()
         cluster = KubernetesCluster(api, kueue_queue=parts.settings.kueue_queue)
         stopping = Stopping(
+            region=self._region,
             store=parts.store,
             cluster=cluster,
             render=render,
@@ -55,6 +58,7 @@ class DispatchPass:
             cluster=cluster,
             render=render,
             stopping=stopping,
+            gate=ClaimGate(Regions(parts.table), self._region, open_seconds=0.0),
             changes=parts.changes,
             clock=parts.clock,
             ids=parts.ids,

@@ -39,4 +39,6 @@ TEMPLATE: Final[JSON] = {"name": "gpu-check", **_TEMPLATE}
 NEXT_VERSION: Final[JSON] = _TEMPLATE
 FROM_TEMPLATE: Final[JSON] = {"name": "gpu-check-1", "namespace": "gco-jobs", "parameters": {"image": _IMAGE}}
 WEBHOOK: Final[JSON] = {"url": "https://hooks.example.com/jobs", "events": ["job.completed", "job.failed"]}
+DRAIN: Final[JSON] = {"reason": "new node images", "move": True, "interrupt": False}
+RESUME: Final[JSON] = {"reason": "nodes are new"}
 KEY: Final[JSON] = {"name": "ci", "rights": ["read", "submit"], "namespaces": ["gco-jobs"], "expires_in_seconds": 2592000}

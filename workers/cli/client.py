@@ -141,6 +141,18 @@ class FleetClient:
             finally:
                 response.close()
 
+    def regions(self) -> Json:
+        """All regions: whether each takes jobs, and what it has of them."""
+        return self._get(f"{_FLEET}/regions", regions=list)
+
+    def drain(self, region: str, wanted: Mapping[str, Any]) -> Json:
+        """Drain a region; the region as it then is."""
+        return self._object(self._send("POST", f"{_FLEET}/regions/{segment('Region', region)}/drain", json=dict(wanted)), region=str)
+
+    def resume(self, region: str, wanted: Mapping[str, Any]) -> Json:
+        """Resume a region; the region as it then is."""
+        return self._object(self._send("POST", f"{_FLEET}/regions/{segment('Region', region)}/resume", json=dict(wanted)), region=str)
+
     def create_key(self, wanted: Mapping[str, Any]) -> Json:
         """Make a key; the answer has its text, once."""
         return self._object(self._send("POST", f"{_FLEET}/keys", json=dict(wanted)), key=str, id=str)

@@ -58,7 +58,8 @@ def _region(one: Mapping[str, Any]) -> tuple[Any, ...]:
     waiting = [part for backlog in backlogs for part in (_count(backlog), seconds(backlog["oldest_seconds"]))]
     dispatched = one.get("dispatched")
     took = f"{seconds(dispatched['median_seconds'])}, {seconds(dispatched['most_seconds'])}" if dispatched else "-"
-    return (one["region"], *waiting, one["jobs"].get("running", 0), took, seconds(one["observed_seconds"]), seconds(one["scraped_seconds"]))
+    name = f"{one['region']} (drained)" if one.get("drained") else one["region"]
+    return (name, *waiting, one["jobs"].get("running", 0), took, seconds(one["observed_seconds"]), seconds(one["scraped_seconds"]))
 
 
 def _count(backlog: Mapping[str, Any]) -> str:

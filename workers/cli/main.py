@@ -23,6 +23,7 @@ from workers.cli import (
     metrics,
     openapi,
     policy,
+    regions,
     rejections,
     running,
     setup,
@@ -50,6 +51,7 @@ app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(keys.app, name="keys")
 app.add_typer(metrics.app, name="metrics")
 app.add_typer(policy.app, name="policy")
+app.add_typer(regions.app, name="regions")
 app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(costs.app, name="costs")
 

@@ -85,6 +85,7 @@ def submit(
         outcomes = _send(client, bundles, envelope, idempotency_key)
         if not as_json:
             _report(outcomes)
+            _warn(client, region, outcomes)
         code = max((_code(one) for one in outcomes), default=ExitCode.OK)
         if watch and any(one.record is not None for one in outcomes):
             try:
@@ -173,6 +174,14 @@ def _report(outcomes: list[_Outcome]) -> None:
             beside = ", ".join(_called(item) for item in one.bundle.supporting)
             note += f"  with {beside}" if beside else ""
             output.write(f"{id_of(one.record)}  {one.bundle.name}  {region_of(one.record)}  {state_of(one.record)}{note}")
+
+
+def _warn(client: Any, region: str, outcomes: list[_Outcome]) -> None:
+    """Say so where what was accepted waits for a region that is drained. The fleet itself places no job of `any` in one."""
+    from workers.cli.regions import waits_for
+
+    if region != "any" and any(one.record is not None for one in outcomes) and (told := waits_for(client, region)) is not None:
+        output.say(told)
 
 
 def _called(item: Mapping[str, Any]) -> str:

@@ -9,10 +9,12 @@ from shared.clusters.bundles import Bundles
 from shared.clusters.cluster import KubernetesCluster
 from shared.clusters.logs import ClusterLogs
 from shared.jobs.dispatch import Dispatch
+from shared.jobs.regions import ClaimGate
 from shared.jobs.stopping import Stopping
 from shared.jobs.waking import Waking
 from shared.queues.queue import Queue
 from shared.settings import dead_letter_queue
+from shared.store.regions import Regions
 from workers.assembly import Core
 from workers.dispatcher.loop import VISIBILITY, DispatcherLoop
 
@@ -22,6 +24,7 @@ async def build(core: Core, sqs: Any, api: KubernetesApi, *, region: str, owner:
     settings = core.settings
     cluster = KubernetesCluster(api, kueue_queue=settings.kueue_queue)
     stopping = Stopping(
+        region=region,
         store=core.store,
         cluster=cluster,
         render=Bundles(),
@@ -36,6 +39,7 @@ async def build(core: Core, sqs: Any, api: KubernetesApi, *, region: str, owner:
         cluster=cluster,
         render=Bundles(),
         stopping=stopping,
+        gate=ClaimGate(Regions(core.table), region),
         changes=core.changes,
         clock=core.clock,
         ids=core.ids,

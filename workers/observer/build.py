@@ -27,7 +27,7 @@ def build(core: Core, api: KubernetesApi, *, region: str, usage: UsageAccount | 
     logs = ClusterLogs(api, core.objects, pods=index)
     cluster = KubernetesCluster(api, kueue_queue=settings.kueue_queue)
     stopping = Stopping(
-        store=core.store, cluster=cluster, render=Bundles(), changes=core.changes, logs=logs, clock=core.clock, meter=meter
+        region=region, store=core.store, cluster=cluster, render=Bundles(), changes=core.changes, logs=logs, clock=core.clock, meter=meter
     )
     observation = Observation(
         region=region,

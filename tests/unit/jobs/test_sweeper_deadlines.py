@@ -9,6 +9,7 @@ from shared.ids import RandomIds
 from shared.jobs.changes import Changes
 from shared.jobs.model import Timeouts
 from shared.jobs.ports import LostError
+from shared.jobs.regions import RegionStatus
 from shared.jobs.states import State
 from shared.jobs.sweeping import Sweeper
 from tests.unit.jobs.builders import NOW, pending, queued, running
@@ -49,6 +50,9 @@ class Silence:
     async def price(self, region, instance_type):
         return None
 
+    async def status(self, region):
+        return RegionStatus(region=region)
+
 
 @pytest.mark.parametrize(
     ("read", "now"),
@@ -62,7 +66,7 @@ async def test_a_job_that_is_past_its_limit_no_more_is_left_alone(read, now):
     store, clock = ChangedMeanwhile(read=read, now=now), Clock()
     changes = Changes(store=store, doorbell=Silence(), clock=clock, ids=RandomIds(), chance=random.Random(1))
 
-    await Sweeper(store=store, changes=changes, doorbell=Silence(), prices=Silence(), clock=clock).sweep("us-east-1")
+    await Sweeper(store=store, changes=changes, doorbell=Silence(), prices=Silence(), draining=Silence(), clock=clock).sweep("us-east-1")
 
     assert store.head is now
 
@@ -72,6 +76,6 @@ async def test_a_job_that_is_still_past_its_limit_is_stopped():
     store, clock = ChangedMeanwhile(read=read, now=running(timeouts=SHORT, labels={"changed": "meanwhile"})), Clock()
     changes = Changes(store=store, doorbell=Silence(), clock=clock, ids=RandomIds(), chance=random.Random(1))
 
-    await Sweeper(store=store, changes=changes, doorbell=Silence(), prices=Silence(), clock=clock).sweep("us-east-1")
+    await Sweeper(store=store, changes=changes, doorbell=Silence(), prices=Silence(), draining=Silence(), clock=clock).sweep("us-east-1")
 
     assert (store.head.state, store.head.stop is not None) == (State.RUNNING, True)

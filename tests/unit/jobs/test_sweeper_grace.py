@@ -7,6 +7,7 @@ import pytest
 
 from shared.ids import RandomIds
 from shared.jobs.changes import Changes
+from shared.jobs.regions import RegionStatus
 from shared.jobs.states import State
 from shared.jobs.sweeping import Sweeper
 from tests.unit.jobs.builders import NOW, claimed
@@ -42,7 +43,7 @@ class OneJob:
 
 
 class Silence:
-    """No bell, no price."""
+    """No bell, no price, nothing drained."""
 
     async def ring(self, region, job_id, *, kind="ready", delay=0.0, group=None):
         return None
@@ -50,10 +51,15 @@ class Silence:
     async def price(self, region, instance_type):
         return None
 
+    async def status(self, region):
+        return RegionStatus(region=region)
+
 
 def sweeper_of(store, clock, *, idle):
     changes = Changes(store=store, doorbell=Silence(), clock=clock, ids=RandomIds(), chance=random.Random(1))
-    return Sweeper(store=store, changes=changes, doorbell=Silence(), prices=Silence(), clock=clock, lease=LEASE, idle=idle)
+    return Sweeper(
+        store=store, changes=changes, doorbell=Silence(), prices=Silence(), draining=Silence(), clock=clock, lease=LEASE, idle=idle
+    )
 
 
 @pytest.mark.parametrize("idle", [timedelta(seconds=5), LEASE, LEASE * 5])

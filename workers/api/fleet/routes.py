@@ -17,6 +17,7 @@ from workers.api.fleet.jobs import router as jobs
 from workers.api.fleet.keys import router as keys
 from workers.api.fleet.metric_queries import router as metric_queries
 from workers.api.fleet.metrics import router as metrics
+from workers.api.fleet.regions import router as regions
 from workers.api.fleet.webhooks import router as webhooks
 
 router = APIRouter(prefix="/fleet/v1", route_class=StrictRoute)
@@ -24,6 +25,7 @@ router.include_router(jobs)
 router.include_router(dead_letters)
 router.include_router(keys)
 router.include_router(health)
+router.include_router(regions)
 router.include_router(webhooks)
 router.include_router(metrics)
 router.include_router(metric_queries)

@@ -16,7 +16,7 @@ from shared.clusters.standing import is_managed, job_of
 from shared.errors import ConflictError, InvalidError, NotFoundError, TooLargeError
 from shared.identity.callers import Caller
 from shared.jobs.model import Head
-from shared.jobs.submission import JobRequest
+from shared.jobs.submission import ANY_REGION, JobRequest
 from workers.api.bodies import StrictRoute
 from workers.api.core import Core
 from workers.api.dependencies import CoreOf, Submitter
@@ -117,7 +117,7 @@ async def _submit_again(core: Core, caller: Caller, head: Head, new_name: str) -
     wanted = JobRequest(
         manifest={**manifest, "metadata": {**manifest["metadata"], "name": new_name}},
         supporting=specification.supporting,
-        region=head.region,
+        region=ANY_REGION if head.any_region else head.region,
         namespace=head.namespace,
         priority=head.priority,
         labels=head.labels,

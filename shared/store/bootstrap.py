@@ -19,6 +19,7 @@ from shared.aws import Aws
 from shared.errors import ConflictError, UnavailableError
 from shared.settings import Settings, dead_letter_queue
 from shared.store import keys
+from shared.store.lifecycle import LIFECYCLE, OURS
 
 MAX_RECEIVES = 5
 """How often a message is received before SQS puts it among the dead letters."""
@@ -223,10 +224,13 @@ async def _attributes(client: Any, url: str) -> dict[str, str]:
 
 
 async def _bucket(client: Any, settings: Settings, report: Report) -> None:
-    name, region = settings.bucket, settings.control_region
-    if await _bucket_stands(client, name):
-        report.say(f"bucket {name}", made=False)
-        return
+    made = not await _bucket_stands(client, settings.bucket) and await _make_bucket(client, settings.bucket, settings.control_region)
+    await _keep_for(client, settings.bucket, report)
+    report.say(f"bucket {settings.bucket}", made=made)
+
+
+async def _make_bucket(client: Any, name: str, region: str) -> bool:
+    """False where another bootstrap was faster."""
     # S3 refuses to be told of us-east-1, its oldest region, and wants to be told of any other.
     place = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
     try:
@@ -236,11 +240,43 @@ async def _bucket(client: Any, settings: Settings, report: Report) -> None:
             raise ShapeError(f"bucket {name}: the name belongs to another account") from error
         if _code(error) not in {"BucketAlreadyOwnedByYou", "OperationAborted"}:
             raise
-        report.say(f"bucket {name}", made=False)
-        return
+        return False
     blocked = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
     await client.put_public_access_block(Bucket=name, PublicAccessBlockConfiguration=dict.fromkeys(blocked, True))
-    report.say(f"bucket {name}", made=True)
+    return True
+
+
+async def _keep_for(client: Any, name: str, report: Report) -> None:
+    """Our rules of how long what is kept, beside those that others have made. Whoever may only use the bucket leaves them as they are."""
+    wanted = [rule.as_request() for rule in LIFECYCLE]
+    try:
+        standing = await _lifecycle_of(client, name)
+        if _told(standing) >= _told(wanted):
+            return
+        others = [rule for rule in standing if not str(rule.get("ID", "")).startswith(OURS)]
+        await client.put_bucket_lifecycle_configuration(Bucket=name, LifecycleConfiguration={"Rules": [*others, *wanted]})
+    except ClientError as error:
+        if _code(error) in {"AccessDenied", "403"}:
+            report.notes.append(f"bucket {name}: how long it keeps what could not be seen or set: {error}")
+        elif _code(error) in _UNSUPPORTED:
+            report.notes.append(f"bucket {name}: this endpoint has no lifecycle rules")
+        elif _code(error) != "OperationAborted":  # another bootstrap was faster
+            raise
+
+
+async def _lifecycle_of(client: Any, name: str) -> list[dict[str, Any]]:
+    try:
+        return list((await client.get_bucket_lifecycle_configuration(Bucket=name)).get("Rules", []))
+    except ClientError as error:
+        if _code(error) != "NoSuchLifecycleConfiguration":
+            raise
+        return []
+
+
+def _told(rules: list[dict[str, Any]]) -> set[str]:
+    """What of rules matters here, however an endpoint writes the rest."""
+    parts = ("ID", "Status", "Filter", "Expiration", "NoncurrentVersionExpiration", "AbortIncompleteMultipartUpload")
+    return {json.dumps({part: rule.get(part) for part in parts}, sort_keys=True, default=str) for rule in rules}
 
 
 async def _bucket_stands(client: Any, name: str) -> bool:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.settings import dead_letter_queue
+from shared.costs.model import Window
+from shared.costs.report_keys import ReportKeys
+from shared.costs.usage_documents import hour_prefix
+from shared.costs.windows import LONGEST
+from shared.settings import Settings, dead_letter_queue
 from shared.store import keys
 from shared.store.bootstrap import ShapeError, bootstrap
+from shared.store.lifecycle import LIFECYCLE, SHORTEST_USAGE_DAYS, USAGE_DAYS, lifecycle
+
+NOON = datetime(2026, 5, 18, 12, tzinfo=UTC)
 
 
 async def test_a_second_run_makes_nothing(aws, fleet_settings):
@@ -64,3 +72,47 @@ async def test_a_queue_without_dead_letters_is_named(aws, fleet_settings):
 
     with pytest.raises(ShapeError, match=f"{fleet_settings.submissions_queue}: its dead letters go to nowhere"):
         await bootstrap(aws, fleet_settings)
+
+
+async def rules_of(aws, settings):
+    return (await aws.s3.get_bucket_lifecycle_configuration(Bucket=settings.bucket))["Rules"]
+
+
+async def test_the_bucket_lets_go_of_usage_and_of_uploads_that_were_never_completed(fleet_resources):
+    rules = {rule["ID"]: rule for rule in await rules_of(fleet_resources.aws, fleet_resources.settings)}
+
+    assert rules["gpufleet-usage"]["Filter"]["Prefix"] == hour_prefix("r", NOON).split("/")[0] + "/"
+    assert rules["gpufleet-usage"]["Expiration"]["Days"] == USAGE_DAYS
+    assert rules["gpufleet-everything"]["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"] == 7
+    adhoc = ReportKeys(region="r", window=Window(NOON, NOON + timedelta(hours=1)), day=NOON.date(), nonce="0" * 8)
+    kept = tuple(rule["Filter"]["Prefix"] for rule in rules.values() if "Expiration" in rule)
+    assert all(key.startswith(kept) for key in (adhoc.allocation, adhoc.jobs, adhoc.summary))
+    scheduled = ReportKeys.scheduled("r", adhoc.window)
+    for key in (scheduled.allocation, scheduled.jobs, scheduled.summary, "logs/x", "specifications/x", "templates/x", "metrics/x"):
+        assert not key.startswith(kept)
+
+
+async def test_a_bucket_that_stands_gets_its_rules_and_keeps_those_of_others(aws, fleet_settings):
+    await aws.s3.create_bucket(Bucket=fleet_settings.bucket)
+    others = {"ID": "theirs", "Status": "Enabled", "Filter": {"Prefix": "theirs/"}, "Expiration": {"Days": 3}}
+    old = {"ID": "gpufleet-usage", "Status": "Enabled", "Filter": {"Prefix": "usage/"}, "Expiration": {"Days": 5}}
+    await aws.s3.put_bucket_lifecycle_configuration(Bucket=fleet_settings.bucket, LifecycleConfiguration={"Rules": [others, old]})
+
+    await bootstrap(aws, fleet_settings)
+
+    rules = {rule["ID"]: rule for rule in await rules_of(aws, fleet_settings)}
+    assert rules.keys() == {"theirs", *(rule.id for rule in LIFECYCLE)}
+    assert (rules["theirs"]["Expiration"]["Days"], rules["gpufleet-usage"]["Expiration"]["Days"]) == (3, USAGE_DAYS)
+    await aws.s3.put_bucket_lifecycle_configuration(Bucket=fleet_settings.bucket, LifecycleConfiguration={"Rules": list(rules.values())})
+    await bootstrap(aws, fleet_settings)
+    assert {rule["ID"]: rule for rule in await rules_of(aws, fleet_settings)} == rules
+
+
+def test_usage_is_kept_for_as_long_as_reports_are_made_of_it():
+    longest = Settings.model_fields["costs_look_back_days"].metadata
+    most = max(one.le for one in longest if hasattr(one, "le"))
+
+    assert timedelta(days=SHORTEST_USAGE_DAYS) > timedelta(days=most) + LONGEST
+    assert lifecycle(usage_days=400)[1].days == 400
+    with pytest.raises(ValueError, match="39 days at least, not 38"):
+        lifecycle(usage_days=38)

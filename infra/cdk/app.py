@@ -8,6 +8,7 @@ from typing import Any, Final
 from aws_cdk import App, Environment, Tags
 
 from infra.cdk.control_stack import ControlStack
+from infra.cdk.monitoring_stack import MonitoringStack
 from infra.cdk.nag import check
 from infra.cdk.names import tags
 from infra.cdk.packages import BUILT
@@ -35,7 +36,6 @@ def build(installation: Installation, *, packages: Path = BUILT, outdir: Path | 
         context=_CONTEXT,
         analytics_reporting=False,
         tree_metadata=False,
-        default_stack_synthesizer=None,
     )
     name = installation.name
     retained = installation.removal == "retain"
@@ -62,6 +62,15 @@ def build(installation: Installation, *, packages: Path = BUILT, outdir: Path | 
         )
         # Roles are found by name, so nothing but this tells that they must be there before.
         stack.add_stack_dependency(control)
+    MonitoringStack(
+        app,
+        f"{name}-monitoring",
+        stack_name=f"{name}-monitoring",
+        description=f"{name}: alarms and dashboards",
+        installation=installation,
+        control=control,
+        env=Environment(region=installation.control_region),
+    )
     for key, value in tags(installation).items():
         Tags.of(app).add(key, value)
     if checked:

@@ -111,9 +111,11 @@ class Alarms(Part):
     oldest_ready_seconds: int = Field(default=1800, ge=60)
     overdue_seconds: int = Field(default=300, ge=120)
     claim_seconds: int = Field(default=180, ge=60)
-    observed_seconds: int = Field(default=900, ge=300)
+    observed_seconds: int = Field(default=1500, ge=900)
+    """An observer tells of a cluster at which nothing changes every ten minutes."""
     scrape_seconds: int = Field(default=600, ge=300)
     delivery_overdue_seconds: int = Field(default=900, ge=120)
+    submissions_seconds: int = Field(default=600, ge=120)
     dead_letters: int = Field(default=1, ge=1)
     api_errors_percent: float = Field(default=5.0, gt=0, le=100)
     api_p99_milliseconds: int = Field(default=5000, ge=100)

@@ -24,7 +24,7 @@ from infra.cdk.rights import worker_role
 from infra.cdk.settings import Installation
 from infra.cdk.storage import FleetBucket
 from infra.cdk.table import FleetTable
-from infra.functions import FUNCTIONS, named
+from infra.functions import FUNCTIONS, HttpApiSource, named
 from infra.roles import ROLES
 from shared.settings import dead_letter_queue
 
@@ -96,6 +96,13 @@ class ControlStack(Stack):
 
     def _apis(self) -> dict[str, FleetApi]:
         installation = self.installation
+        apart = {
+            prefix: self.functions[function.name].function
+            for function in FUNCTIONS
+            for source in function.sources
+            if isinstance(source, HttpApiSource)
+            for prefix in source.prefixes
+        }
         known = {"iam": False} | ({"tokens": True} if installation.api.jwt is not None else {})
         return {
             name: FleetApi(
@@ -103,6 +110,7 @@ class ControlStack(Stack):
                 f"Api-{name}",
                 name=installation.name if name == "iam" else f"{installation.name}-{name}",
                 function=self.functions[named("api").name].function,
+                apart=apart,
                 settings=installation.api,
                 tokens=tokens,
                 key=self.key,

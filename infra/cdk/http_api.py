@@ -7,6 +7,7 @@ there where an issuer is set. Whether the API is alive may be asked by anybody, 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Final
 
 from aws_cdk import Duration, RemovalPolicy
@@ -41,7 +42,10 @@ _ACCESS_LOG: Final = json.dumps(
 
 
 class FleetApi(Construct):
-    """One HTTP API: every path goes to the function. Callers are known by IAM or, with `tokens`, by those of the settings' issuer."""
+    """One HTTP API: every path goes to the function, but for those under the prefixes of the functions `apart`.
+
+    Callers are known by IAM or, with `tokens`, by those of the settings' issuer.
+    """
 
     def __init__(
         self,
@@ -50,6 +54,7 @@ class FleetApi(Construct):
         *,
         name: str,
         function: lambda_.IFunction,
+        apart: Mapping[str, lambda_.IFunction],
         settings: Api,
         tokens: bool,
         key: kms.IKey,
@@ -64,6 +69,10 @@ class FleetApi(Construct):
             *self.api.add_routes(path="/", methods=[gateway.HttpMethod.ANY], integration=self.integration, authorizer=known),
             *self.api.add_routes(path="/{proxy+}", methods=[gateway.HttpMethod.ANY], integration=self.integration, authorizer=known),
         ]
+        for number, (prefix, other) in enumerate(apart.items()):
+            behind = integrations.HttpLambdaIntegration(f"Apart{number}", other, timeout=Duration.seconds(29))
+            for path in (prefix, f"{prefix}/{{proxy+}}"):
+                routes += self.api.add_routes(path=path, methods=[gateway.HttpMethod.ANY], integration=behind, authorizer=known)
         for path in OPEN:
             found = self.api.add_routes(path=path, methods=[gateway.HttpMethod.GET], integration=self.integration)
             acknowledge(found[0], "AwsSolutions-APIG4", "whether the API is alive may be asked by anybody, five times a second")

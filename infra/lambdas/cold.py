@@ -1,0 +1,56 @@
+"""How long a cold start imports a package: in a fresh interpreter that sees the package and the standard library, and nothing else.
+
+Modules are compiled each time, as on Lambda, where nothing can be written beside them. It is processor time that is told: nothing waits for a
+disk then, and what else the machine does is no part of it.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+from zipfile import ZipFile
+
+from shared.errors import FleetError
+
+RUNS: Final = 3
+_PROGRAM: Final = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+began = time.process_time()
+__import__(sys.argv[2])
+print(time.process_time() - began)
+"""
+
+
+class ColdImportError(FleetError):
+    """A package can't be imported by itself; the message is the interpreter's."""
+
+
+def unpacked(archive: Path, folder: Path) -> Path:
+    """Unzip a package as Lambda does."""
+    with ZipFile(archive) as opened:
+        opened.extractall(folder)
+    return folder
+
+
+def interpreter(*arguments: str) -> list[str]:
+    """A command of this interpreter that sees no installed package, takes nothing from the environment and writes nothing."""
+    return [sys.executable, "-I", "-S", "-B", *arguments]
+
+
+def import_seconds(archive: Path, module: str, *, runs: int = RUNS) -> float:
+    """The median of some imports of a module. Raises ColdImportError."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = unpacked(archive, Path(folder))
+        return statistics.median(_once(place, module) for _ in range(runs))
+
+
+def _once(place: Path, module: str) -> float:
+    done = subprocess.run(interpreter("-c", _PROGRAM, str(place), module), capture_output=True, text=True, check=False)  # noqa: S603  # our own program
+    if done.returncode:
+        raise ColdImportError(f"{module}: {done.stderr.strip()}")
+    return float(done.stdout)

@@ -46,7 +46,7 @@ class ControlStack(Stack):
             "Key",
             name=installation.name,
             region=installation.control_region,
-            services=["dynamodb", "s3", "sqs", "lambda", "sns"],
+            services=["dynamodb", "s3", "sqs", "sns"],
             removal=self._removal,
         )
         self.table = FleetTable(self, "Table", name=settings.table, key=self.key, removal=self._removal)
@@ -64,10 +64,26 @@ class ControlStack(Stack):
             )
             for name in settings.queues()
         }
+        self.roles = self._roles()
         self.functions = self._functions(packages)
         self.apis = self._apis()
         self.pod_roles = self._pod_roles()
         self._outputs()
+
+    def _roles(self) -> dict[str, iam.Role]:
+        """The roles of the functions, by worker."""
+        return {
+            role.worker: worker_role(
+                self,
+                f"Role-{role.worker}",
+                worker=role.worker,
+                naming=self.naming,
+                key=self.key.key_arn,
+                trusted=iam.ServicePrincipal("lambda.amazonaws.com"),
+            )
+            for role in ROLES
+            if any(function.role == role.worker for function in FUNCTIONS)
+        }
 
     def _functions(self, packages: Path) -> dict[str, FleetFunction]:
         prefix = self.naming.settings.queue_prefix
@@ -83,6 +99,7 @@ class ControlStack(Stack):
                 f"Function-{function.name}",
                 function=function,
                 naming=self.naming,
+                role=self.roles[function.role],
                 key=self.key,
                 packages=packages,
                 places=places,

@@ -18,11 +18,10 @@ from constructs import Construct
 
 from infra.cdk.names import Naming
 from infra.cdk.packages import package
-from infra.cdk.rights import worker_role
-from infra.functions import Function, QueueSource, ScheduleSource, StreamSource
+from infra.functions import ARCHITECTURE, PYTHON, Function, QueueSource, ScheduleSource, StreamSource
 from shared.settings import Settings
 
-_ARCHITECTURES: Final = {"arm64": lambda_.Architecture.ARM_64, "x86_64": lambda_.Architecture.X86_64}
+_RUNTIME: Final = lambda_.Runtime(f"python{PYTHON}", lambda_.RuntimeFamily.PYTHON)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,6 +42,7 @@ class FleetFunction(Construct):
         *,
         function: Function,
         naming: Naming,
+        role: iam.Role,
         key: kms.IKey,
         packages: Path,
         places: Places,
@@ -59,25 +59,21 @@ class FleetFunction(Construct):
             kms_key_id=key.key_arn,
         )
         log_group.apply_removal_policy(removal)
-        self.role = worker_role(
-            self, "Role", worker=function.role, naming=naming, key=key.key_arn, trusted=iam.ServicePrincipal("lambda.amazonaws.com")
-        )
         scheduled = any(isinstance(source, ScheduleSource) for source in function.sources)
         self.function = lambda_.Function(
             self,
             "Function",
             function_name=naming.function(function),
             description=function.text,
-            runtime=lambda_.Runtime.PYTHON_3_14,
-            architecture=_ARCHITECTURES[installation.functions_architecture],
+            runtime=_RUNTIME,
+            architecture=lambda_.Architecture.custom(ARCHITECTURE),
             code=lambda_.Code.from_asset(str(package(packages, function.name))),
             handler=function.handler,
             # What CDK would grant of its own is left out: `infra.roles` says it all.
-            role=self.role.without_policy_updates(),
+            role=role.without_policy_updates(),
             memory_size=function.memory_mb,
             timeout=Duration.seconds(function.timeout_seconds),
             environment={**environment, **function.environment},
-            environment_encryption=key,
             # A schedule's call that failed is not made again: the next one does what it left.
             retry_attempts=0 if scheduled else None,
             max_event_age=Duration.minutes(1) if scheduled else None,

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from infra.cdk.problems import problems_of
 from shared.errors import InvalidError, Problem
 from shared.settings import Settings
+from shared.store.lifecycle import SHORTEST_USAGE_DAYS, USAGE_DAYS
 
 FILE_VARIABLE: Final = "GPUFLEET_INFRA_SETTINGS"
 DEFAULT_FILE: Final = Path(__file__).with_name("settings.toml")
@@ -173,11 +174,9 @@ class Installation(Part):
     """IAM roles and users who administer the clusters."""
     job_namespaces: tuple[Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")], ...] = ("gco-jobs",)
     """The namespaces that the policy allows; each is made on every cluster, with the rights of the workers in it."""
-    functions_architecture: Literal["arm64", "x86_64"] = "arm64"
-    """The processors of the Lambda functions: that which `make lambdas` has made the packages for."""
     log_retention_days: Days = 30
-    usage_days: int = Field(default=400, ge=32)
-    """How long accounts of usage and cost reports stay in the bucket."""
+    usage_days: int = Field(default=USAGE_DAYS, ge=SHORTEST_USAGE_DAYS)
+    """How long accounts of usage stay in the bucket; reports are made of them (`shared.store.lifecycle`)."""
     environment: Mapping[Annotated[str, StringConstraints(pattern=r"^GPUFLEET_[A-Z0-9_]+$")], str] = Field(default_factory=dict)
     api: Api = Api()
     alarms: Alarms = Alarms()

@@ -10,19 +10,14 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.cdk.nag import acknowledge
+from shared.store.lifecycle import LifecycleRule, lifecycle
 
-_USAGE: Final = ("usage/", "reports/", "jobs/", "summaries/", "adhoc/", "adhoc-jobs/", "adhoc-summaries/")
-"""What costs are made of and what is made of them; specifications, templates and logs stay as long as nobody deletes them."""
 _TLS: Final = 1.2
-_OLD_VERSIONS_DAYS: Final = 30
-_OLD_USAGE_DAYS: Final = 1
-"""An observer writes its account of the hour that runs every ten minutes, over the one before."""
-_UPLOAD_DAYS: Final = 7
 _ACCESS_LOG_DAYS: Final = 90
 
 
 class FleetBucket(Construct):
-    """The bucket. What was overwritten or deleted can be had back for a month."""
+    """The bucket, which keeps what `shared.store.lifecycle` says. What was overwritten or deleted can be had back for a month."""
 
     def __init__(self, scope: Construct, construct_id: str, *, name: str, key: kms.IKey, removal: RemovalPolicy, usage_days: int) -> None:
         super().__init__(scope, construct_id)
@@ -52,22 +47,19 @@ class FleetBucket(Construct):
             versioned=True,
             removal_policy=removal,
             server_access_logs_bucket=access_logs,
-            lifecycle_rules=[
-                s3.LifecycleRule(
-                    id="old-versions",
-                    noncurrent_version_expiration=Duration.days(_OLD_VERSIONS_DAYS),
-                    abort_incomplete_multipart_upload_after=Duration.days(_UPLOAD_DAYS),
-                ),
-                *(
-                    s3.LifecycleRule(
-                        id=prefix.rstrip("/"),
-                        prefix=prefix,
-                        expiration=Duration.days(usage_days),
-                        noncurrent_version_expiration=Duration.days(_OLD_USAGE_DAYS),
-                    )
-                    for prefix in _USAGE
-                ),
-                # The last scrape of each region, over the one before, each minute.
-                s3.LifecycleRule(id="metrics", prefix="metrics/", noncurrent_version_expiration=Duration.days(_OLD_USAGE_DAYS)),
-            ],
+            lifecycle_rules=[_rule(one) for one in lifecycle(usage_days=usage_days)],
         )
+
+
+def _rule(rule: LifecycleRule) -> s3.LifecycleRule:
+    return s3.LifecycleRule(
+        id=rule.id,
+        prefix=rule.prefix or None,
+        expiration=_days(rule.days),
+        noncurrent_version_expiration=_days(rule.old_version_days),
+        abort_incomplete_multipart_upload_after=_days(rule.upload_days),
+    )
+
+
+def _days(days: int | None) -> Duration | None:
+    return None if days is None else Duration.days(days)

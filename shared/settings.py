@@ -63,9 +63,10 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(default=6 * 1024 * 1024, ge=1024)
     """The largest request body; AWS Lambda takes 6 MB."""
 
-    identity: Annotated[tuple[Literal["keys", "iam"], ...], NoDecode] = ()
-    """Where the API's callers are known from, separated by commas: `keys` (static bearer keys), `iam` (API Gateway in front of Lambda).
-    Without any the API listens on the loopback interface only, and everybody who reaches it is its administrator."""
+    identity: Annotated[tuple[Literal["keys", "iam", "jwt"], ...], NoDecode] = ()
+    """Where the API's callers are known from, separated by commas: `keys` (static bearer keys), `iam` and `jwt` (IAM's
+    callers and tokens that API Gateway has checked, in front of Lambda). Without any the API listens on the loopback interface only, and
+    everybody who reaches it is its administrator."""
 
     rate_limit: str | None = Field(default="100/second", pattern=r"^[1-9][0-9]{0,6}/(second|minute|hour)$")
     """How often one caller may ask one API process; `none` for as often as he likes. The local administrator isn't held to it."""

@@ -94,6 +94,8 @@ class ControlStack(Stack):
         found: dict[str, FleetFunction] = {}
         for function in FUNCTIONS:
             more = {"GPUFLEET_EKS_CLUSTERS": self.naming.clusters_variable()} if function.reaches_clusters else {}
+            if self.installation.api.jwt is not None and "GPUFLEET_IDENTITY" in function.environment:
+                more["GPUFLEET_IDENTITY"] = "iam,jwt"
             made = FleetFunction(
                 self,
                 f"Function-{function.name}",

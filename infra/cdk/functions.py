@@ -73,7 +73,7 @@ class FleetFunction(Construct):
             role=role.without_policy_updates(),
             memory_size=function.memory_mb,
             timeout=Duration.seconds(function.timeout_seconds),
-            environment={**environment, **function.environment},
+            environment={**function.environment, **environment},
             # A schedule's call that failed is not made again: the next one does what it left.
             retry_attempts=0 if scheduled else None,
             max_event_age=Duration.minutes(1) if scheduled else None,

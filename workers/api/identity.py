@@ -39,6 +39,10 @@ def _source(name: str, core: Core) -> IdentitySource:
             from shared.identity.iam import IamSource
 
             return IamSource()
+        case "jwt":
+            from shared.identity.tokens import TokenSource
+
+            return TokenSource()
     raise ValueError(f"no identity source is called {name}")
 
 

@@ -65,8 +65,8 @@ class NoGatewayError(FleetError):
 
     def __init__(self) -> None:
         super().__init__(
-            "GPUFLEET_IDENTITY=iam knows callers by the events of API Gateway, which only workers.api.lambda_handler gets; a server of its "
-            "own needs GPUFLEET_IDENTITY=keys"
+            "GPUFLEET_IDENTITY=iam and jwt know callers by the events of API Gateway, which only workers.api.lambda_handler gets; a server of "
+            "its own needs GPUFLEET_IDENTITY=keys"
         )
 
 
@@ -74,7 +74,7 @@ def check_identity(settings: Settings, host: str) -> None:
     """Raise ExposedError or NoGatewayError where a server couldn't tell its callers."""
     if not settings.identity:
         check_host(host)
-    elif set(settings.identity) == {"iam"}:
+    elif "keys" not in settings.identity:
         raise NoGatewayError
 
 

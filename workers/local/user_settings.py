@@ -96,8 +96,9 @@ def _faults_of_identity(settings: Settings, api_host: str) -> list[Refusal]:
     if not settings.identity and not is_loopback(api_host):
         rule = "without an identity source the API listens on the loopback interface only; --identity keys (GPUFLEET_IDENTITY) is one"
         return [Refusal("--host", _cut(api_host), rule)]
-    if "iam" in settings.identity:
-        return [_refusal("identity", ",".join(settings.identity), "must be keys; iam is for API Gateway, which no embedded fleet has")]
+    if set(settings.identity) - {"keys"}:
+        rule = "must be keys; iam and jwt are for API Gateway, which no embedded fleet has"
+        return [_refusal("identity", ",".join(settings.identity), rule)]
     return []
 
 

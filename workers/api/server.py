@@ -65,8 +65,8 @@ class NoGatewayError(FleetError):
 
     def __init__(self) -> None:
         super().__init__(
-            "GPUFLEET_IDENTITY=iam and jwt know callers by the events of API Gateway, which only workers.api.lambda_handler gets; a server of "
-            "its own needs GPUFLEET_IDENTITY=keys"
+            "GPUFLEET_IDENTITY=iam and jwt know callers by the events of API Gateway, which only workers.api.lambda_handler gets; a server "
+            "of its own needs GPUFLEET_IDENTITY=keys"
         )
 
 

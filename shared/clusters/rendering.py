@@ -44,7 +44,7 @@ class RenderIdentity:
     """Labels of the submission, on top of the manifest's own."""
     spot: SpotRequest | None = None
     submitted_by: str | None = None
-    """Whose costs the pods are; they carry it, so that whoever watches them needs nobody else."""
+    """Whose costs the pods are; they carry it, as they do the name, so that whoever watches them needs nobody else."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,6 +84,7 @@ def render(manifest: dict[str, Any], supporting: Sequence[dict[str, Any]] = (), 
     spec["suspend"] = True
     spec["ttlSecondsAfterFinished"] = _ttl(spec.get("ttlSecondsAfterFinished"))
     _mark(spec["template"], identity)
+    spec["template"]["metadata"]["annotations"][names.NAME] = identity.name
     if identity.submitted_by is not None:
         spec["template"]["metadata"]["annotations"][names.SUBMITTED_BY] = identity.submitted_by
     _complete_pod(spec["template"]["spec"], metadata["name"], identity)

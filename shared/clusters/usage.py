@@ -56,6 +56,7 @@ def pod_usage(pod: Document, *, region: str, cluster: str) -> PodUsage | None:
     if start is None or not spec.get("nodeName"):
         return None
     labels: Mapping[str, str] = metadata.get("labels") or {}
+    annotations: Mapping[str, str] = metadata.get("annotations") or {}
     ours = labels.get(names.MANAGED) == "true" and labels.get(names.JOB_ID)
     execution = labels.get(names.EXECUTION, "")
     return PodUsage(
@@ -67,8 +68,9 @@ def pod_usage(pod: Document, *, region: str, cluster: str) -> PodUsage | None:
         start=start,
         end=_ended_at(status, start) if status.get("phase") in ENDED_PHASES else None,
         job_id=labels[names.JOB_ID] if ours else None,
+        job_name=annotations.get(names.NAME) if ours else None,
         execution=int(execution) if ours and execution.isdecimal() else None,
-        submitted_by=(metadata.get("annotations") or {}).get(names.SUBMITTED_BY) if ours else None,
+        submitted_by=annotations.get(names.SUBMITTED_BY) if ours else None,
         labels=_users(labels) if ours else {},
         cores=_asked(spec, "cpu"),
         memory_bytes=int(_asked(spec, "memory")),

@@ -82,6 +82,7 @@ class _Key:
     capacity_type: CapacityType | None
     source: str
     job_id: str | None = None
+    job_name: str | None = None
     execution: int | None = None
     submitted_by: str | None = None
     labels: tuple[tuple[str, str], ...] = ()
@@ -99,6 +100,7 @@ class _Key:
             price_source=self.source,
             price_as_of=found.as_of,
             job_id=self.job_id,
+            job_name=self.job_name,
             execution=self.execution,
             submitted_by=self.submitted_by,
             labels=dict(self.labels),
@@ -218,6 +220,7 @@ def _key_of(pod: PodUsage, node: NodeUsage | None, source: str) -> _Key:
     return _Key(
         kind=RowKind.JOB,
         job_id=pod.job_id,
+        job_name=pod.job_name,
         execution=pod.execution,
         submitted_by=pod.submitted_by,
         labels=tuple(sorted(pod.labels.items())),

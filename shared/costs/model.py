@@ -127,8 +127,8 @@ class NodeUsage:
 class PodUsage:
     """A pod and what it asked for, from the time when it had its place on a node. `end` as of a node.
 
-    `node` is the node's name, which is all that a pod says; which node of that name it was, its time tells. `job_id`, `execution` and
-    `submitted_by` are None of pods that aren't the fleet's. `labels` are its user's, at most 32 of them.
+    `node` is the node's name, which is all that a pod says; which node of that name it was, its time tells. `job_id`, `job_name`,
+    `execution` and `submitted_by` are None of pods that aren't the fleet's. `labels` are its user's, at most 32 of them.
     """
 
     uid: str
@@ -139,6 +139,7 @@ class PodUsage:
     start: datetime
     end: datetime | None = None
     job_id: str | None = None
+    job_name: str | None = None
     execution: int | None = None
     submitted_by: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -176,6 +177,7 @@ class CostRow:
 
     Costs are exact: the rows of a window add up to what its nodes cost, and those of windows that follow one another to the rows of the
     whole. `rounding.rounded` makes them short. Where `price_source` is `unknown` the costs are nothing, and known to be too little.
+    `job_name` is None where the pods didn't tell it.
     """
 
     window: Window
@@ -188,6 +190,7 @@ class CostRow:
     price_source: str
     price_as_of: date | None
     job_id: str | None = None
+    job_name: str | None = None
     execution: int | None = None
     submitted_by: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)

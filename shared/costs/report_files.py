@@ -23,6 +23,9 @@ _SECONDS: Final = (38, 15)
 """Cores can be of nanos, and times are of microseconds."""
 _BYTE_SECONDS: Final = (38, 6)
 
+_LATER: Final[dict[str, Any]] = {"job_name": None}
+"""Columns that files of earlier releases don't have."""
+
 _UNITS: Final = {size: Decimal(1).scaleb(-size[1]) for size in (_MONEY, _SECONDS, _BYTE_SECONDS)}
 _ROUNDING: Final = Context(prec=60, rounding=ROUND_HALF_EVEN, traps=[])
 
@@ -38,7 +41,7 @@ _AMOUNTS: Final = {
     "gpu_cost": _MONEY,
     "total_cost": _MONEY,
 }
-_TEXTS: Final = ("kind", "region", "cluster", "namespace", "job_id")
+_TEXTS: Final = ("kind", "region", "cluster", "namespace", "job_id", "job_name")
 _MORE_TEXTS: Final = ("submitted_by", "instance_type", "capacity_type", "price_source")
 
 
@@ -86,11 +89,11 @@ def jobs_file(account: Account) -> bytes:
 
 
 def read_jobs(data: bytes) -> Account:
-    """The account that `jobs_file` wrote. Raises SumError where its rows don't add up any more."""
+    """The account that `jobs_file` wrote, also that of an earlier release. Raises SumError where its rows don't add up any more."""
     table = _table(data)
     basis = Basis.model_validate_json(table.schema.metadata[_BASIS])
     window = basis.window
-    return Account(basis=basis, rows=[_row(found, window) for found in table.to_pylist()])
+    return Account(basis=basis, rows=[_row(_LATER | found, window) for found in table.to_pylist()])
 
 
 def _columns(rows: Sequence[CostRow], names: Iterable[str]) -> dict[str, list[Any]]:

@@ -30,12 +30,14 @@ class By(StrEnum):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Total:
     """What all rows of one value used and cost. `key` is the value, `__unallocated__` where rows have none.
+    `name` is that of the job, where rows are summed up by job or execution and say it.
 
     What was idle (`idle`) is never added to what was used: it is a total of its own, named as its rows, and for nodes' own properties one
     for each value. `unpriced_core_hours` and `unpriced_gpu_hours` are those of the hours whose price nobody knows; their cost is missing.
     """
 
     key: str
+    name: str | None
     idle: bool
     cpu_core_hours: Decimal
     ram_gib_hours: Decimal
@@ -49,6 +51,7 @@ class Total:
 
 
 _OF_NODES: Final = frozenset({By.CLUSTER, By.REGION, By.CAPACITY_TYPE, By.INSTANCE_TYPE})
+_OF_JOBS: Final = frozenset({By.JOB, By.EXECUTION})
 
 _KEYS: Final[Mapping[By, Callable[[CostRow], str | None]]] = {
     By.JOB: lambda row: row.job_id,
@@ -72,7 +75,7 @@ def totals(rows: Iterable[CostRow], by: By, *, label: str | None = None) -> list
     grouped: dict[tuple[str, bool], list[CostRow]] = defaultdict(list)
     for row in rows:
         grouped[_key(row, by, label or ""), row.kind is RowKind.IDLE].append(row)
-    found = [_total(key, idle, those) for (key, idle), those in grouped.items()]
+    found = [_total(key, idle, those, named=by in _OF_JOBS) for (key, idle), those in grouped.items()]
     return sorted(found, key=lambda total: (-total.total_cost, total.key, total.idle))
 
 
@@ -83,10 +86,11 @@ def _key(row: CostRow, by: By, label: str) -> str:
     return found or UNALLOCATED
 
 
-def _total(key: str, idle: bool, rows: list[CostRow]) -> Total:
+def _total(key: str, idle: bool, rows: list[CostRow], *, named: bool) -> Total:
     unpriced = [row for row in rows if not row.priced]
     return Total(
         key=key,
+        name=next((row.job_name for row in rows if row.job_name), None) if named and key != UNALLOCATED else None,
         idle=idle,
         cpu_core_hours=hours(exact_sum(row.cpu_core_seconds for row in rows)),
         ram_gib_hours=hours(exact_sum(row.ram_byte_seconds for row in rows), units=GIB),

@@ -51,9 +51,10 @@ def test_the_users_labels_stay_and_those_of_the_submission_reach_the_pods() -> N
     assert rendered()["metadata"]["labels"]["team"] == "vision"
 
 
-def test_pods_say_who_submitted_their_job() -> None:
+def test_pods_say_the_name_of_their_job_and_who_submitted_it() -> None:
     job = rendered(submitted_by="key:ada")
     assert job["spec"]["template"]["metadata"]["annotations"]["gpufleet.io/submitted-by"] == "key:ada"
+    assert job["spec"]["template"]["metadata"]["annotations"]["gpufleet.io/name"] == "train"
     assert "gpufleet.io/submitted-by" not in rendered()["spec"]["template"]["metadata"]["annotations"]
 
 

@@ -15,6 +15,7 @@ _BAR: Final = 30
 """Characters of the longest bar."""
 _MOST: Final = 40
 """Bars of a picture; the rest is one more."""
+_ID_END: Final = 12
 _PARTS: Final = (("gpu_cost", "GPU", "#3b6fb6"), ("cpu_cost", "CPU", "#e08a3c"), ("ram_cost", "memory", "#6aa667"))
 
 
@@ -28,6 +29,9 @@ def table(totals: Sequence[Mapping[str, Any]], heading: str) -> None:
 
     shown = Table(box=None, pad_edge=False, header_style="bold")
     shown.add_column(heading, no_wrap=True)
+    named = any(one.get("name") for one in totals)
+    if named:
+        shown.add_column("NAME", no_wrap=True)
     for name in ("USD", "GPU", "CPU", "MEMORY", "GPU-H", "CORE-H"):
         shown.add_column(name, no_wrap=True, justify="right")
     shown.add_column("", no_wrap=True)
@@ -37,7 +41,8 @@ def table(totals: Sequence[Mapping[str, Any]], heading: str) -> None:
         money = [usd(one[name]) for name in ("total_cost", "gpu_cost", "cpu_cost", "ram_cost")]
         hours = [f"{Decimal(one[name]):,.2f}" for name in ("gpu_hours", "cpu_core_hours")]
         bar = Bar(size=float(most), begin=0, end=float(one["total_cost"]), width=_BAR, color="bright_black" if one["idle"] else "blue")
-        cells = [output.safe(str(one["key"]))[:120] + _idle(one), money[0] + _star(one), *money[1:], *hours]
+        own_name = [output.safe(str(one.get("name") or "-"))] if named else []
+        cells = [output.safe(str(one["key"]))[:120] + _idle(one), *own_name, money[0] + _star(one), *money[1:], *hours]
         shown.add_row(*(Text(cell, style=style) for cell in cells), bar)
     output.out().print(shown)
 
@@ -75,7 +80,13 @@ def bars(totals: Sequence[Mapping[str, Any]]) -> list[str]:
     """The names of a picture's bars, with the marks that the table has."""
     chosen, rest = totals[:_MOST], totals[_MOST:]
     more = [f"{len(rest)} more{'*' if any(map(_star, rest)) else ''}"] if rest else []
-    return [_label(one["key"]) + _idle(one) + _star(one) for one in chosen] + more
+    return [_label(_called(one)) + _idle(one) + _star(one) for one in chosen] + more
+
+
+def _called(one: Mapping[str, Any]) -> str:
+    """What a bar is called: a job by its name and the random end of its id."""
+    key, name = str(one["key"]), one.get("name")
+    return f"{name[:30]} {key[-_ID_END:]}" if name else key
 
 
 def _idle(one: Mapping[str, Any]) -> str:

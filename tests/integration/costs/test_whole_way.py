@@ -41,7 +41,8 @@ async def test_a_job_s_row_is_in_a_report_that_adds_up(region):
 
     account = await costs.store.account(keys)
     (row,) = [row for row in account.rows if row.kind is RowKind.JOB]
-    assert (row.job_id, row.execution, row.namespace, row.submitted_by, row.labels) == (head.id, 1, "gco-jobs", "ada", {"team": "vision"})
+    assert (row.job_id, row.job_name, row.execution) == (head.id, "train", 1)
+    assert (row.namespace, row.submitted_by, row.labels) == ("gco-jobs", "ada", {"team": "vision"})
     assert row.cpu_core_seconds >= Decimal("0.01")
     assert exact_sum(one.total_cost for one in account.rows) == account.basis.node_cost == written.summary.node_cost > 0
     rows = await costs.store.rows(keys)

@@ -60,6 +60,18 @@ def test_a_report_is_shown_as_a_table_with_a_bar_for_each_row(api, gpufleet, cap
     assert "table of 2026-07-28" in told.err
 
 
+def test_jobs_have_their_name_beside_their_id(api, gpufleet, capsys):
+    rows = [total("__idle__", "26.5", idle=True), total("0198c0de-0000-7000-8000-00000000abcd", "9.5") | {"name": "train"}]
+    api.on("GET", f"{COSTS}/reports/latest", answer(*rows))
+
+    assert gpufleet("costs", "show", "--by", "job") == 0
+
+    head, idle, job = capsys.readouterr().out.splitlines()
+    assert (head.split()[:3], idle.split()[:3]) == (["JOB", "NAME", "USD"], ["__idle__", "-", "26.50"])
+    assert job.split()[:3] == ["0198c0de-0000-7000-8000-00000000abcd", "train", "9.50"]
+    assert bars(rows) == ["__idle__", "train 00000000abcd"]
+
+
 @pytest.mark.parametrize(
     ("by", "asked"),
     [("job", {"by": "job"}), ("instance-type", {"by": "instance_type"}), ("label:team", {"by": "label", "label": "team"})],

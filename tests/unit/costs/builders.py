@@ -45,6 +45,7 @@ def pod(uid: str = "p1", start: str | datetime = "00:00", end: str | datetime | 
         "node": "ip-n1",
         "namespace": "ml",
         "job_id": f"job-{uid}",
+        "job_name": "train" if fields.get("job_id", uid) else None,
         "execution": 1,
         "submitted_by": "ada",
         "cores": Decimal(12),

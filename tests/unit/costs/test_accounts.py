@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from shared.costs.model import IDLE, IDLE_OR_OTHER, Window, exact_sum
 from shared.costs.report_files import allocation_file, jobs_file, read_allocation, read_jobs
 from shared.costs.report_keys import ReportKeys
 from shared.costs.summaries import summary_of
+from shared.costs.totals import By, totals
 from shared.costs.usage import Usage
 from tests.unit.costs.builders import REGION, at, machine, node, pod, rate, window
 
@@ -124,3 +126,14 @@ def test_hours_whose_price_nobody_knows_are_in_the_summary():
     assert summary.total_cost == 0
     assert (summary.unpriced_gpu_hours, summary.unpriced_core_hours) == (4, 48)  # the whole node's, what was idle too
     assert [one.source for one in summary.prices] == ["unknown"]
+
+
+def test_a_file_of_an_earlier_release_which_had_no_names_is_still_read():
+    account = read_jobs(Path(__file__).with_name("reports").joinpath("jobs-without-names.parquet").read_bytes())
+
+    told = {(row.job_id, row.execution): row for row in account.rows if row.job_id}
+    assert told.keys() == {("job-p1", 1), ("job-p1", 2), ("job-p3", 1)}
+    assert {row.job_name for row in account.rows} == {None}
+    assert (told["job-p1", 1].total_cost, told["job-p1", 1].labels, account.basis.final) == (Decimal("0.709"), {"team": "vision"}, True)
+    assert read_jobs(jobs_file(account)) == account
+    assert [(one.key, one.name) for one in totals(account.rows, By.JOB)][:2] == [(IDLE_OR_OTHER, None), ("job-p1", None)]

@@ -67,3 +67,18 @@ def test_a_label_is_for_labels_only(by, label):
 def test_a_label_that_is_empty_is_as_none():
     rows = [replace(row, labels={"team": ""}) for row in ROWS]
     assert {total.key for total in totals(rows, By.LABEL, label="team")} == {UNALLOCATED, IDLE}
+
+
+@pytest.mark.parametrize("by", By)
+def test_a_job_is_told_by_its_name_too_and_nothing_else_is(by):
+    found = totals(ROWS, by, label="team" if by is By.LABEL else None)
+
+    jobs = {total.key for total in found if total.key.startswith("j") and by in {By.JOB, By.EXECUTION}}
+    assert {total.key for total in found if total.name == "train"} == jobs
+
+
+def test_reports_of_an_earlier_release_do_not_hide_the_name_that_later_ones_know():
+    old = [replace(row, job_name=None) for row in ROWS]
+
+    assert {total.name for total in totals([*old, *ROWS], By.JOB) if total.key == "j1"} == {"train"}
+    assert {total.name for total in totals(old, By.JOB)} == {None}

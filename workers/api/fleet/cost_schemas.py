@@ -36,6 +36,7 @@ class CostTotal(BaseModel):
     """What all rows of one value used and cost. `unpriced_*` are hours whose price nobody knows: their cost is missing."""
 
     key: str
+    name: str | None = Field(description="Of the job, where rows are by job or by execution.")
     idle: bool = Field(description="Whether it is what nobody asked for of the nodes.")
     cpu_core_hours: Decimal
     ram_gib_hours: Decimal

@@ -18,6 +18,7 @@ from httpx_sse import EventSource
 
 from workers.cli.answers import error_of, no_fleet
 from workers.cli.failures import CommandError, ExitCode
+from workers.cli.signing import signing_for
 from workers.loopback import is_local_name
 
 Json = dict[str, Any]
@@ -54,7 +55,12 @@ class FleetClient:
         self._answered: str | None = None
         # No proxies from the environment: most APIs that this talks to are on this machine or in this network.
         self._http = httpx.Client(
-            base_url=_checked(api), headers=_credentials(api, key), timeout=_SECONDS, transport=transport, trust_env=False
+            base_url=_checked(api),
+            headers=_credentials(api, key),
+            auth=signing_for(api, key),
+            timeout=_SECONDS,
+            transport=transport,
+            trust_env=False,
         )
 
     def __enter__(self) -> Self:

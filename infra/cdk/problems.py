@@ -12,8 +12,13 @@ from shared.errors import Problem
 
 def problems_of(error: ValidationError) -> Iterator[Problem]:
     """Every fault that pydantic has found."""
-    for fault in error.errors(include_url=False):
-        pointer = "".join(f"/{step}" for step in fault["loc"])
+    faults = error.errors(include_url=False)
+    for fault in faults:
+        place = fault["loc"]
+        # What is wrong isn't counted: a list with one wrong part is told as an empty one too.
+        if fault["type"] == "too_short" and any(other["loc"][: len(place)] == place and other["loc"] != place for other in faults):
+            continue
+        pointer = "".join(f"/{step}" for step in place)
         yield Problem(pointer=pointer, value=None if fault["type"] == "missing" else fault["input"], rule=_rule(fault))
 
 
@@ -27,6 +32,8 @@ def _rule(fault: Any) -> str:
             return str(fault["ctx"]["error"])
         case "string_pattern_mismatch":
             return f"must match {fault['ctx']['pattern']}"
+        case "too_short":
+            return f"must have at least {fault['ctx']['min_length']} item, not {fault['ctx']['actual_length']}"
         case "literal_error":
             return f"must be {fault['ctx']['expected']}"
         case _:

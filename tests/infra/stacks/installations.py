@@ -1,0 +1,42 @@
+"""The installations that tests look at, made of the settings that the project comes with."""
+
+from __future__ import annotations
+
+import copy
+import tomllib
+
+from infra.cdk.settings import DEFAULT_FILE, Installation
+
+DOCUMENT = tomllib.loads(DEFAULT_FILE.read_text(encoding="utf-8"))
+IMAGE = "123456789012.dkr.ecr.us-east-1.example/gpufleet:1.0"
+MORE = ("us-west-2", "eu-central-1", "ap-southeast-2")
+
+
+def document(regions=2, **more):
+    """The settings' document with so many regions, an image that is there already, and other settings."""
+    found = copy.deepcopy(DOCUMENT)
+    first = found["regions"][0]
+    found["regions"] += [first | {"name": name, "network": f"10.{number}.0.0/16"} for number, name in enumerate(MORE, 2)]
+    found["regions"] = found["regions"][:regions]
+    found["workers"] = {"image": IMAGE, "dispatchers": 3}
+    return found | more
+
+
+def installation(regions=2, **more):
+    return Installation.of(document(regions, **more))
+
+
+INSTALLATIONS = {
+    "one": lambda: installation(1),
+    "two": lambda: installation(2),
+    "five": lambda: installation(
+        5,
+        api={"jwt": {"issuer": "https://issuer.example", "audience": ["gpufleet"]}},
+        alarms={"email": "oncall@example.com"},
+        administrators=["arn:aws:iam::123456789012:role/admin"],
+        job_namespaces=["gco-jobs", "research"],
+        removal="destroy",
+        environment={"GPUFLEET_READY_SHARDS": "4"},
+    ),
+    "bare": lambda: installation(1, charts={}),
+}

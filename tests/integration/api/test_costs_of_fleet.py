@@ -10,6 +10,7 @@ from decimal import Decimal
 
 import pytest
 
+from shared.costs.gpu_prices import AS_OF
 from shared.costs.model import IDLE, UNALLOCATED, Window
 from shared.costs.usage_documents import UsageDocument, document_key, encode
 from shared.identity.callers import Caller, Right
@@ -143,7 +144,7 @@ async def test_reports_are_listed_and_shown_by_their_keys(client):
 
     assert Decimal(found["total_cost"]) == PRICE
     assert Decimal(found["summary"]["node_cost"]) == PRICE
-    assert found["summary"]["prices"] == [{"source": "table", "as_of": "2026-07-28", "cost": "5.672000000"}]
+    assert found["summary"]["prices"] == [{"source": "table", "as_of": AS_OF.isoformat(), "cost": "5.672000000"}]
     assert latest["key"] == listed["reports"][0]["key"]
 
 

@@ -11,9 +11,9 @@ import pytest
 from aiobotocore.config import AioConfig
 
 from shared.aws import Aws, connect
+from shared.costs.gpu_prices import AS_OF
 from shared.costs.model import CapacityType, Window
 from shared.costs.price_list import PriceList
-from shared.costs.price_table import AS_OF
 from shared.costs.prices import FirstThatKnows, rates_of
 from shared.costs.sources import price_source
 from shared.costs.spot_rates import Ec2SpotRates

@@ -1,11 +1,13 @@
 """The table that prices come from where nobody can be asked."""
 
+from collections import defaultdict
 from decimal import Decimal
 
 import pytest
 
+from shared.costs.gpu_prices import AS_OF, gpu_prices
 from shared.costs.model import CapacityType
-from shared.costs.price_table import AS_OF, PriceTable, on_demand_price
+from shared.costs.price_table import CPU_AS_OF, PriceTable, on_demand_price
 from tests.unit.costs.builders import machine, window
 from workers.local.cluster.node_shapes import parse_shapes
 
@@ -14,7 +16,12 @@ from workers.local.cluster.node_shapes import parse_shapes
     ("region", "instance_type", "usd"),
     [
         ("us-east-1", "g5.12xlarge", "5.672"),
-        ("us-west-2", "p4d.24xlarge", "21.957642"),
+        ("us-east-1", "p4d.24xlarge", "21.957642"),
+        ("eu-west-1", "p4d.24xlarge", "23.71569"),
+        ("eu-west-1", "g4ad.xlarge", "0.42263"),
+        ("eu-north-1", "p5en.48xlarge", "67.72672"),
+        ("ap-northeast-2", "p5.48xlarge", "75.9552"),
+        ("sa-east-1", "g5.48xlarge", "27.68636"),
         ("us-east-2", "p5.48xlarge", "55.04"),
         ("us-east-1", "c7i.8xlarge", "1.428"),
         ("us-east-2", "m7i.48xlarge", "9.6768"),
@@ -25,7 +32,8 @@ from workers.local.cluster.node_shapes import parse_shapes
     ],
 )
 def test_prices_are_those_of_the_price_list(region, instance_type, usd):
-    assert on_demand_price(region, instance_type) == Decimal(usd)
+    price, _ = on_demand_price(region, instance_type) or (None, None)
+    assert price == Decimal(usd)
 
 
 @pytest.mark.parametrize(
@@ -36,9 +44,27 @@ def test_what_is_not_in_the_table_has_no_price(region, instance_type):
     assert on_demand_price(region, instance_type) is None
 
 
-async def test_a_price_of_the_table_tells_its_date():
-    (rate,) = await PriceTable().rates(machine(), window())
-    assert (rate.source, rate.as_of, rate.start) == ("table", AS_OF, window().start)
+@pytest.mark.parametrize(("instance_type", "as_of"), [("g5.12xlarge", AS_OF), ("m5.large", CPU_AS_OF)])
+async def test_a_price_of_the_table_tells_its_date(instance_type, as_of):
+    (rate,) = await PriceTable().rates(machine(instance_type), window())
+    assert (rate.source, rate.as_of, rate.start) == ("table", as_of, window().start)
+
+
+def test_sizes_of_a_family_differ_in_a_region_as_they_do_in_another():
+    """EC2 prices a family in a region by one factor, rounded: a figure that was copied wrongly would stand out."""
+    factors = defaultdict(list)
+    for (region, instance_type), price in gpu_prices().items():
+        factors[region, instance_type.partition(".")[0]].append(price / gpu_prices()["us-east-1", instance_type])
+    wrong = {key for key, those in factors.items() if max(those) / min(those) > Decimal("1.002")}
+    assert (len(factors) > 100, wrong) == (True, set())
+
+
+def test_all_regions_with_many_gpus_are_in_the_table():
+    regions = {region for region, _ in gpu_prices()}
+    assert len(regions) == 22
+    assert {region for region in regions if (region, "g5.12xlarge") not in gpu_prices()} <= {
+        *("us-west-1", "ap-northeast-3", "ap-south-2", "ap-southeast-1"),
+    }
 
 
 async def test_the_table_knows_nothing_of_spot_machines():

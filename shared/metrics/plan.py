@@ -18,8 +18,16 @@ from shared.metrics.series import Rollup
 from shared.metrics.snapshot import Snapshot
 from shared.metrics.vocabulary import Measure
 
-PRICES_OF: Final = date(2025, 11, 1)
-"""When these prices were read; https://aws.amazon.com/cloudwatch/pricing/, of us-east-1 and most regions."""
+PRICES_OF: Final = date(2026, 5, 4)
+"""As of when https://aws.amazon.com/cloudwatch/pricing/ had these prices, for us-east-1: metrics and requests as copied by
+https://github.com/api-evangelist/cloudwatch (`plans/`) on that day; https://cloudburn.io/blog/amazon-cloudwatch-pricing tells the same of
+February 2026."""
+UNCERTAIN: Final = (
+    "prices are those of us-east-1; those of other regions are said to be up to a quarter higher",
+    "what an account has for nothing (10 metrics, a million requests a month) is not taken off",
+    "the price above a million metrics (0.02 USD) was read in April 2022 and not confirmed since",
+)
+"""What of this isn't known well; the free amounts are told by the pricing page itself."""
 _TIERS: Final = (
     (10_000, Decimal("0.30")),
     (240_000, Decimal("0.10")),

@@ -110,6 +110,8 @@ def plan(
             ),
         ]
     )
+    for line in answer.get("uncertain") or ():
+        output.say(line)
 
 
 def _show(answer: Mapping[str, Any], by: By) -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from shared.identity.callers import Caller, Right
+from shared.metrics.plan import PRICES_OF, UNCERTAIN
 from shared.metrics.snapshots import Snapshots
 from tests.integration.api.conftest import serving, serving_caller
 from tests.unit.metrics.test_rollups import SNAPSHOT, gpu
@@ -140,6 +141,7 @@ async def test_the_plan_counts_and_prices_what_is_there(core):
     ]
     assert float(answer["metrics_usd"]) == pytest.approx(answer["metrics"] * 0.3)
     assert answer["requests"] == 2 * 730 * 60
+    assert (answer["prices_of"], answer["uncertain"]) == (PRICES_OF.isoformat(), list(UNCERTAIN))
     devices = (await get(core, "plan", rollups="region+node+device", measures="gpu_power")).json()
     assert devices["rollups"][0] == {"labels": ["region", "node", "device"], "groups": 10, "metrics": 10}
     assert devices["metrics"] == 10 + 6

@@ -151,12 +151,15 @@ def test_a_plan_says_metrics_and_money(api, gpufleet, capsys):
         "requests_usd": "0.44",
         "total_usd": "9.14",
         "prices_of": "2025-11-01",
+        "uncertain": ["prices are those of us-east-1"],
     }
     api.on("GET", "/fleet/v1/metrics/plan", answer)
 
     assert gpufleet("metrics", "plan", "--rollups", "region+node") == 0
 
-    shown = capsys.readouterr().out
+    told = capsys.readouterr()
+    shown = told.out
+    assert "prices are those of us-east-1" in told.err
     assert "region + node" in shown
     assert "29: 8.70 USD a month" in shown
     assert "9.14 USD a month" in shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 
 class GpuReading(BaseModel):
@@ -98,7 +98,8 @@ class PlanAnswer(BaseModel):
     requests: int
     requests_usd: str
     total_usd: str
-    prices_of: str
+    prices_of: str = Field(description="The day of which the prices are.")
+    uncertain: list[str] = Field(description="What of it isn't known well.")
 
 
 class MeasuredPoint(BaseModel):

@@ -66,7 +66,7 @@ async def get_plan(
     measures: Annotated[str | None, Query(max_length=1000, description="Instead of the configured ones: `gpu_power,gpu_health`")] = None,
 ) -> PlanAnswer:
     """How many metrics there are in CloudWatch with the GPUs and jobs of now, and what they cost a month."""
-    from shared.metrics.plan import PRICES_OF, plan
+    from shared.metrics.plan import PRICES_OF, UNCERTAIN, plan
     from shared.metrics.rollups import measures_of, rollups_of
 
     caller.require_all_namespaces("what metrics cost")
@@ -90,6 +90,7 @@ async def get_plan(
         requests_usd=str(planned.requests_usd),
         total_usd=str(planned.total_usd),
         prices_of=PRICES_OF.isoformat(),
+        uncertain=list(UNCERTAIN),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,30 +20,15 @@ def register(app: typer.Typer) -> None:
 
 def bootstrap(
     endpoint_url: Annotated[str | None, typer.Option(help="Another endpoint than AWS's own, such as LocalStack's.")] = None,
+    first_key: Annotated[
+        Path | None, typer.Option(help="Make an administrator's key too, where nobody has one yet, and write it into this file.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make the table, the queues and the bucket, or see that they stand. Running it again changes nothing."""
-    import asyncio
-
-    from pydantic import ValidationError
-
-    from shared.errors import ConflictError, UnavailableError
-    from workers.cli.running import refused
-    from workers.local.user_settings import faults_of
-
     if endpoint_url is not None:
         os.environ["AWS_ENDPOINT_URL"] = endpoint_url
-    try:
-        report = asyncio.run(_bootstrap())
-    except ConflictError as error:
-        raise CommandError(str(error), code=ExitCode.CONFLICT) from error
-    except UnavailableError as error:
-        raise CommandError(str(error), code=ExitCode.UNREACHABLE) from error
-    except ValidationError as error:
-        raise refused(faults_of(error)) from error
-    except ValueError as error:  # botocore's word for an endpoint that is no URL
-        raise CommandError(str(error), code=ExitCode.USAGE) from error
-    made, stood, notes = report
+    made, stood, notes = _made(first_key)
     if as_json:
         output.write_json({"made": made, "stood": stood, "notes": notes})
         return
@@ -54,12 +40,46 @@ def bootstrap(
         output.say(note)
 
 
-async def _bootstrap() -> tuple[list[str], list[str], list[str]]:
+def _made(first_key: Path | None) -> tuple[list[str], list[str], list[str]]:
+    """What was made, what stood, and notes. Raises CommandError."""
+    import asyncio
+
+    from pydantic import ValidationError
+
+    from shared.errors import ConflictError, UnavailableError
+    from workers.cli.running import refused
+    from workers.local.user_settings import faults_of
+
+    try:
+        return asyncio.run(_bootstrap(first_key))
+    except ConflictError as error:
+        raise CommandError(str(error), code=ExitCode.CONFLICT) from error
+    except UnavailableError as error:
+        raise CommandError(str(error), code=ExitCode.UNREACHABLE) from error
+    except ValidationError as error:
+        raise refused(faults_of(error)) from error
+    except OSError as error:
+        raise CommandError(f"{first_key}: {error.strerror}", code=ExitCode.USAGE) from error
+    except ValueError as error:  # botocore's word for an endpoint that is no URL
+        raise CommandError(str(error), code=ExitCode.USAGE) from error
+
+
+async def _bootstrap(first_key: Path | None) -> tuple[list[str], list[str], list[str]]:
     from shared.aws import connect
+    from shared.clock import SystemClock
     from shared.settings import Settings
+    from shared.store.api_keys import ApiKeys
     from shared.store.bootstrap import bootstrap as make
+    from shared.store.table import Table
+    from workers.first_key import ADMINISTRATOR, make_first_key
+    from workers.secret_files import write_secret
 
     settings = Settings()
     async with connect(settings.control_region, "dynamodb", "sqs", "s3") as aws:
         report = await make(aws, settings)
+        if first_key is not None:
+            path = first_key
+            keys = ApiKeys(Table(aws.dynamodb, settings.table))
+            made = await make_first_key(keys, SystemClock(), by="gpufleet bootstrap", keep=lambda text: write_secret(path, text))
+            report.say(f"key {ADMINISTRATOR} in {path}" if made else "an administrator's key", made=made)
     return report.made, report.stood, report.notes

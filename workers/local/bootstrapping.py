@@ -7,16 +7,12 @@ from contextlib import asynccontextmanager
 
 from shared.aws import Aws, connect
 from shared.clock import SystemClock
-from shared.identity.callers import Right
-from shared.identity.keys import ApiKey, new_key
 from shared.settings import Settings
 from shared.store.api_keys import ApiKeys
 from shared.store.bootstrap import Report, bootstrap
 from shared.store.table import Table
+from workers.first_key import make_first_key
 from workers.local.environment import settings_alone
-
-ADMINISTRATOR = "admin"
-"""The name of the first key."""
 
 
 async def bootstrap_at(endpoint: str, variables: Mapping[str, str]) -> Report:
@@ -27,18 +23,10 @@ async def bootstrap_at(endpoint: str, variables: Mapping[str, str]) -> Report:
 
 async def first_key_at(endpoint: str, variables: Mapping[str, str]) -> str:
     """Make the first administrator's key in a table that has none yet; returns its text, which is kept nowhere else."""
-    key_id, text, digest = new_key()
+    kept: list[str] = []
     async with _at(endpoint, variables) as (aws, settings):
-        key = ApiKey(
-            id=key_id,
-            name=ADMINISTRATOR,
-            rights=frozenset(Right),
-            digest=digest,
-            created_at=SystemClock().now(),
-            created_by="gpufleet up",
-        )
-        await ApiKeys(Table(aws.dynamodb, settings.table)).put(key)
-    return text
+        await make_first_key(ApiKeys(Table(aws.dynamodb, settings.table)), SystemClock(), by="gpufleet up", keep=kept.append)
+    return kept[0]
 
 
 @asynccontextmanager

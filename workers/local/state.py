@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 
 from workers.local.refusals import Refusal, UnusableError
+from workers.secret_files import write_secret
 
 LOCK = "lock"
 
@@ -49,16 +50,10 @@ class StateDirectory:
             raise self._unusable(error) from error
 
     def keep_secret(self, name: str, text: str) -> Path:
-        """Write a secret that nobody but this user can read. Raises UnusableError.
-
-        A file that is there already goes first: its mode, or somebody who has it open, would outlive what is written into it.
-        """
+        """Write a secret that nobody but this user can read. Raises UnusableError."""
         path = self.path / name
         try:
-            path.unlink(missing_ok=True)
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "w") as file:
-                file.write(f"{text}\n")
+            write_secret(path, text)
         except OSError as error:
             raise self._unusable(error) from error
         return path

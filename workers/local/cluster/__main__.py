@@ -24,6 +24,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m workers.local.cluster", description=__doc__)
     parser.add_argument("--region", action="append", required=True, help="a cluster for this region; may be given again")
     parser.add_argument("--port", action="append", type=int, default=[], help="the port of the region in the same place; 0: a free one")
+    parser.add_argument("--name", help="listen on all addresses, for others in a network of containers, who know this program by that name")
     parser.add_argument("--nodes", default="2xg5.12xlarge:spot,2xm5.4xlarge", help="of each cluster, such as 4xg5.xlarge:spot,m5.large")
     parser.add_argument("--namespace", action="append", default=[], help="a namespace that is there from the start; may be given again")
     parser.add_argument("--kubeconfig", type=Path, help="write a kubeconfig here, with one context for each region")
@@ -54,7 +55,8 @@ async def run(arguments: argparse.Namespace) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
-    async with serve(clusters, ports=arguments.port, access=_access(arguments.rbac, arguments.audit)) as servers:
+    access = _access(arguments.rbac, arguments.audit)
+    async with serve(clusters, ports=arguments.port, access=access, name=arguments.name) as servers:
         urls = {server.cluster.region: server.url for server in servers}
         if arguments.kubeconfig is not None:
             write_kubeconfig(arguments.kubeconfig, urls)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from workers.local.cluster import usage
+from workers.local.cluster import service_accounts, usage
 from workers.local.cluster.agenda import Agenda
 from workers.local.cluster.answers import RefusedError, Response, Stream, no_such_path, not_allowed, not_found
 from workers.local.cluster.container_logs import read_log
@@ -166,8 +166,8 @@ class SimulatedCluster:
             return page
         if route.kind.group == usage.GROUP:
             return self._usage.answer(method, route, query)
-        if route.subresource in ("log", "eviction"):
-            return self._pod_action(method, route, query)
+        if route.subresource in ("log", "eviction", "token"):
+            return self._action(method, route, query, body)
         if route.name:
             return self._answer_for_object(method, route, query, headers, body)
         match method:
@@ -195,7 +195,7 @@ class SimulatedCluster:
             case _:
                 raise not_allowed()
 
-    def _pod_action(self, method: str, route: Route, query: Mapping[str, str]) -> Response | Stream:
+    def _action(self, method: str, route: Route, query: Mapping[str, str], body: bytes | None) -> Response | Stream:
         entry = self._store.get(route.kind, route.namespace, route.name)
         if entry is None:
             raise not_found(route.kind, route.name)
@@ -205,6 +205,8 @@ class SimulatedCluster:
             self._kubelet.disrupt(entry, reason="EvictionByEvictionAPI")
             status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
             return Response(status=201, body=to_json(status))
+        if route.subresource == "token" and method == "POST":
+            return service_accounts.answer(route.namespace, route.name, body, now=self._agenda.now)
         raise not_allowed()
 
     def interrupt_node(

@@ -19,7 +19,8 @@ VERSION = {
     "compiler": "none",
     "platform": "simulated",
 }
-_SUBRESOURCE_KINDS = {"eviction": "Eviction", "scale": "Scale"}
+_SUBRESOURCE_VERBS = {"eviction": ["create"], "token": ["create"], "log": ["get"]}
+_SUBRESOURCE_KINDS = {"eviction": "Eviction", "scale": "Scale", "token": "TokenRequest"}
 
 
 class Discovery:
@@ -72,7 +73,7 @@ def _resources(kind: Kind) -> list[dict[str, Any]]:
             "singularName": "",
             "namespaced": kind.namespaced,
             "kind": _SUBRESOURCE_KINDS.get(subresource, kind.kind),
-            "verbs": ["create"] if subresource == "eviction" else ["get"] if subresource == "log" else ["get", "patch", "update"],
+            "verbs": _SUBRESOURCE_VERBS.get(subresource, ["get", "patch", "update"]),
         }
         for subresource in kind.subresources
     ]

@@ -57,7 +57,7 @@ BUILT_IN: tuple[Kind, ...] = (
     Kind(kind="Service", plural="services", subresources=_STATUS, short_names=("svc",)),
     Kind(kind="ConfigMap", plural="configmaps", short_names=("cm",)),
     Kind(kind="Secret", plural="secrets"),
-    Kind(kind="ServiceAccount", plural="serviceaccounts", short_names=("sa",)),
+    Kind(kind="ServiceAccount", plural="serviceaccounts", subresources=("token",), short_names=("sa",)),
     Kind(kind="ResourceQuota", plural="resourcequotas", subresources=_STATUS, short_names=("quota",)),
     Kind(kind="LimitRange", plural="limitranges", short_names=("limits",)),
     Kind(kind="PersistentVolumeClaim", plural="persistentvolumeclaims", subresources=_STATUS, short_names=("pvc",)),
@@ -71,6 +71,9 @@ BUILT_IN: tuple[Kind, ...] = (
     Kind(kind="NetworkPolicy", plural="networkpolicies", group="networking.k8s.io", short_names=("netpol",)),
     Kind(kind="Role", plural="roles", group="rbac.authorization.k8s.io"),
     Kind(kind="RoleBinding", plural="rolebindings", group="rbac.authorization.k8s.io"),
+    Kind(kind="ClusterRole", plural="clusterroles", group="rbac.authorization.k8s.io", namespaced=False),
+    Kind(kind="ClusterRoleBinding", plural="clusterrolebindings", group="rbac.authorization.k8s.io", namespaced=False),
+    Kind(kind="PodDisruptionBudget", plural="poddisruptionbudgets", group="policy", subresources=_STATUS, short_names=("pdb",)),
 )
 
 TRAIN_JOB = Kind(kind="TrainJob", plural="trainjobs", group="trainer.kubeflow.org", version="v1alpha1", subresources=_STATUS)

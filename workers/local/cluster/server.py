@@ -1,7 +1,7 @@
 """Serves simulated clusters over HTTP on the loopback interface, one port each, in real time.
 
-Without an `Access` there is no authentication. Nothing but this machine may reach it, and requests that a browser sends for some page are
-refused.
+Without an `Access` there is no authentication. Nothing but this machine may reach it, or a network of containers in which it has a name of
+its own; requests that a browser sends for some page are refused.
 Beside the Kubernetes API there are a few paths for tests:
 
 | request | does |
@@ -42,11 +42,21 @@ _FAULTS: TypeAdapter[list[Fault]] = TypeAdapter(list[Fault])
 
 
 class ClusterServer:
-    """One cluster on one port. `port` 0 takes a free one; `url` is known after `start`. With `access` callers are held to their rights."""
+    """One cluster on one port. `port` 0 takes a free one; `url` is known after `start`. With `access` callers are held to their rights.
+
+    With a `name` it listens on all addresses, for others who know it by that name.
+    """
 
     def __init__(
-        self, cluster: SimulatedCluster, *, port: int = 0, clock: Callable[[], float] = time.time, access: Access | None = None
+        self,
+        cluster: SimulatedCluster,
+        *,
+        port: int = 0,
+        clock: Callable[[], float] = time.time,
+        access: Access | None = None,
+        name: str | None = None,
     ) -> None:
+        self._name = name
         self.cluster = cluster
         self.faults = Faults()
         self.port = port
@@ -58,7 +68,7 @@ class ClusterServer:
     @property
     def url(self) -> str:
         """Where it listens."""
-        return f"http://{LOOPBACK}:{self.port}"
+        return f"http://{self._name or LOOPBACK}:{self.port}"
 
     async def start(self) -> None:
         """Listen, and let the cluster's time run."""
@@ -71,7 +81,7 @@ class ClusterServer:
         server = web.Server(self._handle, request_factory=make, handler_cancellation=True, access_log=None)
         self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, LOOPBACK, self.port)
+        site = web.TCPSite(self._runner, LOOPBACK if self._name is None else "0.0.0.0", self.port)
         await site.start()
         self.port = self._runner.addresses[0][1]
         self._driver = Driver(self.cluster, clock=self._clock)
@@ -84,7 +94,7 @@ class ClusterServer:
             await self._runner.cleanup()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        if request.headers.get("Origin") or (request.host or "").rsplit(":", 1)[0] not in _LOCAL_HOSTS:
+        if request.headers.get("Origin") or (request.host or "").rsplit(":", 1)[0] not in (*_LOCAL_HOSTS, self._name):
             return _whole(RefusedError(403, "Forbidden", "this server is for programs on this machine").response())
         body = await request.read() if request.body_exists else None
         method, path, query = request.method, request.path, request.query
@@ -174,13 +184,13 @@ async def _flowing(request: web.BaseRequest, stream: Stream) -> web.StreamRespon
 
 @asynccontextmanager
 async def serve(
-    clusters: Sequence[SimulatedCluster], *, ports: Sequence[int] = (), access: Access | None = None
+    clusters: Sequence[SimulatedCluster], *, ports: Sequence[int] = (), access: Access | None = None, name: str | None = None
 ) -> AsyncIterator[list[ClusterServer]]:
     """Serve clusters whose clock is `time.time` until the block ends; ports that are not given are free ones."""
     async with AsyncExitStack() as stack:
         servers: list[ClusterServer] = []
         for number, cluster in enumerate(clusters):
-            server = ClusterServer(cluster, port=ports[number] if number < len(ports) else 0, access=access)
+            server = ClusterServer(cluster, port=ports[number] if number < len(ports) else 0, access=access, name=name)
             await server.start()
             stack.push_async_callback(server.stop)
             servers.append(server)

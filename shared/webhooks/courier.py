@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -23,9 +24,11 @@ from shared.jobs.change import Moment
 from shared.store.deliveries import Deliveries, DeliveryChangedError, Story, key_of
 from shared.webhooks import deliveries as changes
 from shared.webhooks import payloads
+from shared.webhooks.backlog import Backlogs
 from shared.webhooks.deliveries import Delivery, DeliveryState
+from shared.webhooks.endpoints import is_strike
 from shared.webhooks.events import LAST
-from shared.webhooks.lanes import Lanes
+from shared.webhooks.lanes import EACH, Lanes
 from shared.webhooks.model import Webhook
 from shared.webhooks.ports import Answer, Health, Message, Sender
 from shared.webhooks.standing import Standing
@@ -37,7 +40,11 @@ NO_ROOM: Final = timedelta(seconds=5)
 AFTER_EARLIER: Final = timedelta(seconds=30)
 """How long after the next attempt of an earlier event the one that it holds up is looked at, should nobody have let it go."""
 LONGEST_PAUSE: Final = timedelta(hours=1)
-"""After so long a delivery to an endpoint that is being spared is looked at, since the endpoint may have been disabled."""
+"""After so long a delivery to an endpoint that is being spared is looked at, should nobody have let it go."""
+APART: Final = timedelta(seconds=1)
+"""How far apart they are looked at. However many wait for an endpoint, they don't crowd the index of what is due."""
+LET_GO: Final = 2
+"""How many of those go for each attempt that shows that the endpoint is well: twice as many each time, as in TCP's slow start."""
 _WRITES: Final = 5
 
 Build = Callable[[Delivery, Moment], Delivery]
@@ -81,6 +88,8 @@ class Courier:
         self.lanes = lanes or Lanes()
         self._parcels: dict[object, Parcel] = {}
         self._spared: dict[str, datetime] = {}
+        self._put_off: Counter[str] = Counter()
+        self._backlogs = Backlogs(deliveries, clock)
 
     def moment(self) -> Moment:
         """This moment, with a fresh nonce."""
@@ -90,19 +99,23 @@ class Courier:
         """A random part of a window, so that what waits together doesn't come together."""
         return window * self._chance.random()
 
-    def spared(self, webhook_id: str) -> datetime | None:
-        """When a delivery to an endpoint may be tried that is being spared, as far as this process has been told; None: at once.
-
-        It is spread over as long again as the endpoint is spared: when that is over, one attempt shows how it fares, and not all of them.
-        """
+    def is_spared(self, webhook_id: str) -> bool:
+        """Whether a new delivery to an endpoint has to wait, as far as this process has been told."""
         until = self._spared.get(webhook_id)
-        if until is None:
+        return until is not None and until > self._clock.now()
+
+    def spared(self, webhook_id: str) -> datetime | None:
+        """When a new delivery to an endpoint is to be looked at that is being spared, as far as this process has been told; None: at once.
+
+        When the pause is over, one attempt shows how it fares, and not all of them: they are spread over as long again as the endpoint is
+        spared, and over a second for each that was put off so far. All go sooner when it is well.
+        """
+        if not self.is_spared(webhook_id):
+            self._spared.pop(webhook_id, None)
             return None
-        now = self._clock.now()
-        if until <= now:
-            del self._spared[webhook_id]
-            return None
-        return min(until + self.spread(until - now), now + LONGEST_PAUSE)
+        until, now = self._spared[webhook_id], self._clock.now()
+        self._put_off[webhook_id] += 1
+        return min(until + self.spread(max(until - now, self._put_off[webhook_id] * APART)), now + LONGEST_PAUSE)
 
     def message(self, story: Story, number: int) -> Message:
         """The message of an event of a story."""
@@ -161,12 +174,13 @@ class Courier:
         await self.lanes.close(grace_seconds=grace_seconds)
         await self.give_back(grace_seconds=0)
 
-    async def _deliver(self, parcel: Parcel) -> None:
-        """One attempt. Never raises: what fails here is found again when the lease ends."""
+    async def _deliver(self, parcel: Parcel) -> bool | None:
+        """One attempt; whether the endpoint is there, None where it wasn't tried. Never raises: what fails is found when the lease ends."""
         webhook, delivery = parcel.webhook, parcel.delivery
         about = {"webhook": webhook.id, "message": delivery.message_id}
+        answer: Answer | None = None
         try:
-            await self._attempt(parcel)
+            answer = await self._attempt(parcel)
         except DeliveryChangedError:
             log.info("delivery is somebody else's by now", **about)
         except FleetError as error:
@@ -174,24 +188,26 @@ class Courier:
         except Exception:
             log.exception("delivery not sent", **about)
         self._parcels.pop(key_of(delivery), None)
+        return not is_strike(answer) if answer is not None else None
 
-    async def _attempt(self, parcel: Parcel) -> None:
+    async def _attempt(self, parcel: Parcel) -> Answer | None:
+        """What the endpoint answered; None where it wasn't asked."""
         delivery = parcel.delivery
         webhook = await self._standing.of(parcel.webhook)
         if webhook is None:
             await self.give_up(delivery, changes.DELETED)
-            return
+            return None
         parcel = replace(parcel, webhook=webhook)
         if webhook.disabled_at is not None:
             # Whoever finds it due decides, by a record of that moment: it may have been enabled since this one was read.
             await self._put_back(parcel, self._clock.now() + self.spread(NO_ROOM))
-            return
-        paused = await self._health.paused_until(webhook)
+            return None
+        paused = await self._health.paused_until(webhook, tried=delivery.tried)
         if paused is not None:
             self._spared[webhook.id] = paused
-            await self._put_back(parcel, self.spared(webhook.id) or self._clock.now())
-            return
-        self._spared.pop(webhook.id, None)
+            until = self.spared(webhook.id)
+            await self._put_back(parcel, until or self._clock.now(), spared=until is not None)
+            return None
         moment = self.moment()
         if delivery.next_at is None or delivery.next_at - moment.now < self.lease / 2:
             # It has waited in its lane. An attempt takes 20 s at most, and what came of it must be written.
@@ -199,10 +215,8 @@ class Courier:
         answer = await self._sender.send(webhook, parcel.message)
         try:
             after = await self._write(delivery, answer)
-        except FleetError:
-            await self._health.answered(webhook, answer)
-            raise
-        await self._health.answered(webhook, answer)
+        finally:
+            going = await self._health.answered(webhook, answer)
         log.info(
             "delivery attempted",
             webhook=webhook.id,
@@ -216,6 +230,27 @@ class Courier:
         )
         if after.state.final:
             await self._release_next(after, webhook)
+        if not is_strike(answer):
+            self._spared.pop(webhook.id, None)
+            self._put_off.pop(webhook.id, None)
+            if going:
+                await self._let_go(webhook)
+        return answer
+
+    async def _let_go(self, webhook: Webhook) -> None:
+        """Take on some of what was put off while an endpoint was being spared. Each that it takes lets go of others."""
+        for _ in range(LET_GO):
+            if self.lanes.waiting(webhook.id) >= EACH:
+                return
+            key = await self._backlogs.next(webhook.id)
+            if key is None:
+                if self._backlogs.empty(webhook.id):
+                    await self._health.drained(webhook)
+                return
+            story = await self._deliveries.story(key.job_id)
+            delivery = story.deliveries.get(key) if story is not None else None
+            if story is not None and delivery is not None and delivery.spared:
+                await self.resume(delivery, webhook, story)
 
     async def _write(self, delivery: Delivery, answer: Answer) -> Delivery:
         """Write what came of an attempt. Where the lease had ended and another has the delivery now, only a success is worth telling."""
@@ -235,24 +270,24 @@ class Courier:
         if delivery.type not in LAST:
             await self.release(webhook, delivery.job_id)
 
-    async def _put_back(self, parcel: Parcel, until: datetime) -> None:
+    async def _put_back(self, parcel: Parcel, until: datetime, *, spared: bool = False) -> None:
         """It waits in the table; what isn't written comes due when the lease ends."""
         delivery = parcel.delivery
         self._parcels.pop(key_of(delivery), None)
         try:
-            if not await self.put_off(delivery, until):
+            if not await self.put_off(delivery, until, spared=spared):
                 await self._release_next(delivery, parcel.webhook)
         except UnavailableError as error:
             log.warning("delivery not given back", message=delivery.message_id, error=str(error))
 
-    async def put_off(self, delivery: Delivery, until: datetime) -> bool:
+    async def put_off(self, delivery: Delivery, until: datetime, *, spared: bool) -> bool:
         """Let a delivery wait without an attempt; False where its time is over, and it is given up."""
         moment = self.moment()
         if moment.now >= delivery.deadline:
             await self.give_up(delivery, "its endpoint was not to be tried until its time was over")
             return False
         try:
-            await self._deliveries.write(delivery, changes.waiting(delivery, min(until, delivery.deadline), moment))
+            await self._deliveries.write(delivery, changes.waiting(delivery, min(until, delivery.deadline), moment, spared=spared))
         except DeliveryChangedError as changed:
             log.info("delivery is somebody else's by now", message=delivery.message_id, state=changed.current and changed.current.state)
         return True

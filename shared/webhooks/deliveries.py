@@ -80,6 +80,8 @@ class Delivery(Record):
     created_at: AwareDatetime
     deadline: AwareDatetime
     next_at: AwareDatetime | None = None
+    spared: bool = False
+    """It waits because its endpoint is being spared, and is let go when that is well again: `next_at` is for the case that nobody does."""
     finished_at: AwareDatetime | None = None
     reason: str | None = None
     attempts: int = 0
@@ -87,6 +89,11 @@ class Delivery(Record):
     """Attempts that failed, one after the other, since it was made or sent again."""
     latest: tuple[Attempt, ...] = Field(default=())
     """The latest attempts, oldest first."""
+
+    @property
+    def tried(self) -> bool:
+        """Whether it has failed since it was made or sent again: then it comes at its own time, which no other delivery decides."""
+        return self.failures > 0
 
     @property
     def message_id(self) -> str:
@@ -122,9 +129,9 @@ def leased(delivery: Delivery, moment: Moment, *, lease: timedelta = LEASE) -> D
     return _changed(delivery, moment, state=DeliveryState.PENDING, next_at=moment.now + lease)
 
 
-def waiting(delivery: Delivery, until: datetime, moment: Moment) -> Delivery:
+def waiting(delivery: Delivery, until: datetime, moment: Moment, *, spared: bool = False) -> Delivery:
     """It waits, and no attempt was made: its endpoint is being spared, or nobody has room to send it. None too late for a last attempt."""
-    return _changed(delivery, moment, state=DeliveryState.PENDING, next_at=until)
+    return _changed(delivery, moment, state=DeliveryState.PENDING, next_at=until, spared=spared)
 
 
 def held(delivery: Delivery, until: datetime, moment: Moment) -> Delivery:
@@ -214,4 +221,4 @@ def _told(answer: Answer) -> str:
 
 
 def _changed(delivery: Delivery, moment: Moment, **updates: Any) -> Delivery:
-    return delivery.model_copy(update=updates | {"stamp": moment.stamp})
+    return delivery.model_copy(update={"spared": False} | updates | {"stamp": moment.stamp})

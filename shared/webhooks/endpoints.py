@@ -4,6 +4,11 @@ Two things are counted. *Failures* are attempts since the last one that was take
 disabled. *Strikes* are those at its end in which it was silent, broken or overloaded; after some of them it is spared (a circuit
 breaker), so that a dead endpoint costs one attempt now and then, however many deliveries wait for it. An answer in the 400s is a failure
 and no strike: the endpoint is there, and says no to a message.
+
+What is held back while it is spared is what was not tried yet. A delivery that has failed comes again at its own time, which is further
+off with each failure: these are the probes of the breaker. One that is taken ends the pause, one that fails begins it anew; only where
+none was made in a whole pause, a delivery that was not tried yet is. So an endpoint that takes a message at its second or third attempt
+is never starved by the first attempts of others, and a dead one is tried by the same few deliveries all day.
 """
 
 from __future__ import annotations
@@ -26,14 +31,17 @@ STRIKES: Final = 5
 """After so many in a row the endpoint is spared."""
 FIRST_PAUSE: Final = timedelta(seconds=5)
 LAST_PAUSE: Final = timedelta(minutes=5)
-"""How long it is spared: 5 s, then twice as long after each attempt that shows that nothing is better; with jitter of a half."""
+"""How long it is spared: 5 s, then twice as long after each new delivery that shows that nothing is better; with jitter of a half."""
 LONGEST_WISH: Final = timedelta(hours=1)
 """The longest that an endpoint may ask to be spared (Retry-After)."""
 TRIAL: Final = timedelta(seconds=30)
 """How long the one attempt may take that shows how a spared endpoint fares; should its worker die, another makes one then."""
 KEPT_HISTORY: Final = 20
 GONE: Final = 410
-_WELL: Final[dict[str, Any]] = {"failures": 0, "failing_since": None, "strikes": 0, "pauses": 0, "paused_until": None, "on_trial": False}
+SETTLED: Final = timedelta(seconds=30)
+"""After so long nobody puts off a delivery any more because the endpoint was being spared: what workers know of it is fresher."""
+_GOING: Final[dict[str, Any]] = {"strikes": 0, "pauses": 0, "paused_until": None, "asked_until": None, "on_trial": False}
+_WELL: Final[dict[str, Any]] = {"failures": 0, "failing_since": None} | _GOING
 _OVERLOADED: Final = frozenset({408, 425, 429})
 
 
@@ -57,6 +65,11 @@ class EndpointHealth(Record):
     pauses: int = 0
     """How often it has been spared since it was last well."""
     paused_until: AwareDatetime | None = None
+    """Until when nothing is tried that was not tried yet."""
+    asked_until: AwareDatetime | None = None
+    """Until when it wants nothing at all (Retry-After)."""
+    spared_at: AwareDatetime | None = None
+    """When it was last being spared, as long as deliveries may be waiting that were put off then."""
     on_trial: bool = False
     """Whether somebody is trying it. Nobody else sends anything until `paused_until`."""
     disabled: bool = False
@@ -75,34 +88,40 @@ def succeeded(health: EndpointHealth, moment: Moment) -> EndpointHealth:
 
 def failed(health: EndpointHealth, answer: Answer, moment: Moment) -> EndpointHealth:
     """An attempt was not taken."""
-    struck = is_strike(answer)
-    strikes = health.strikes + 1 if struck else 0
-    until, pauses = health.paused_until if struck else None, health.pauses if struck else 0
-    # Attempts that were under way when a pause began end within it, and say nothing that isn't known.
-    going_on = until is not None and until > moment.now and not health.on_trial
-    if not going_on:
+    counted: dict[str, Any] = {
+        "failures": health.failures + 1,
+        "failing_since": health.failing_since or moment.now,
+        "last_failure_at": moment.now,
+        "last_failure": told(answer),
+    }
+    if not is_strike(answer):
+        return _changed(health, moment, **_GOING | counted)
+    strikes, pauses, until, asked = health.strikes + 1, health.pauses, health.paused_until, health.asked_until
+    if until is not None and (until <= moment.now or health.on_trial):
         until = None
-        if strikes >= STRIKES:
-            pauses += 1
-            until = moment.now + min(FIRST_PAUSE * 2.0 ** min(pauses - 1, 30), LAST_PAUSE) * (0.5 + moment.jitter / 2)
-    if struck and (wish := min(retry_after(answer.retry_after, moment.now), LONGEST_WISH)):
-        until = max(until or moment.now, moment.now + wish)
+    if strikes >= STRIKES:
+        # Within a pause it is an attempt of a delivery that had failed before, or one that was under way when the pause began.
+        pauses += until is None
+        pause = min(FIRST_PAUSE * 2.0 ** min(max(pauses, 1) - 1, 30), LAST_PAUSE) * (0.5 + moment.jitter / 2)
+        until = max(until or moment.now, moment.now + pause)
+    if wish := min(retry_after(answer.retry_after, moment.now), LONGEST_WISH):
+        asked = max(asked or moment.now, moment.now + wish)
+        until = max(until or moment.now, asked)
     return _changed(
         health,
         moment,
-        failures=health.failures + 1,
-        failing_since=health.failing_since or moment.now,
+        **counted,
         strikes=strikes,
         pauses=pauses,
         paused_until=until,
+        asked_until=asked,
+        spared_at=moment.now if until is not None else health.spared_at,
         on_trial=False,
-        last_failure_at=moment.now,
-        last_failure=told(answer),
     )
 
 
 def tried(health: EndpointHealth, moment: Moment) -> EndpointHealth:
-    """Its pause is over, and one attempt shows how it fares; all others go on sparing it."""
+    """Its pause is over, and one delivery that was not tried yet shows how it fares; the others go on waiting."""
     return _changed(health, moment, paused_until=moment.now + TRIAL, on_trial=True)
 
 
@@ -122,12 +141,19 @@ def rotated(health: EndpointHealth, moment: Moment, *, by: str) -> EndpointHealt
     return _told(health, EndpointEvent(at=moment.now, change="rotated", by=by), moment)
 
 
-def spared_until(health: EndpointHealth, now: datetime) -> datetime | None:
-    """Until when nothing is sent; None where something may be, were it for a trial. What ends a trial, or enables an endpoint, may come
-    any moment, so that who waits for it asks again soon."""
+def drained(health: EndpointHealth, moment: Moment) -> EndpointHealth:
+    """No delivery waits any more that was put off while it was being spared."""
+    return _changed(health, moment, spared_at=None)
+
+
+def spared_until(health: EndpointHealth, now: datetime, *, tried: bool) -> datetime | None:
+    """Until when a delivery waits, one that was `tried` or a new one; None where it may be sent, were it as a trial.
+
+    What ends a trial, or enables an endpoint, may come any moment, so that who waits for it asks again soon.
+    """
     if health.disabled:
         return now + FIRST_PAUSE
-    until = health.paused_until
+    until = health.asked_until if tried else health.paused_until
     if until is None or until <= now:
         return None
     return min(until, now + FIRST_PAUSE) if health.on_trial else until

@@ -87,7 +87,7 @@ class Fanout:
         if earlier is not None:
             delivery = changes.held(delivery, _look(moment.now, earlier), moment)
         elif later is not None:
-            delivery = changes.waiting(delivery, later, moment)
+            delivery = changes.waiting(delivery, later, moment, spared=self._courier.is_spared(webhook.id))
         standing = await self._deliveries.create(delivery)
         if standing.stamp == delivery.stamp and earlier is None and later is None:
             await self._courier.take(standing, webhook, story)
@@ -95,9 +95,10 @@ class Fanout:
 
     def _later(self, webhook: Webhook, now: datetime) -> datetime | None:
         """When a delivery is to be tried that this process can't send at once."""
-        if not self._courier.lanes.room(webhook.id):
+        spared = self._courier.spared(webhook.id)
+        if spared is None and not self._courier.lanes.room(webhook.id):
             return now + self._courier.spread(NO_ROOM)
-        return self._courier.spared(webhook.id)
+        return spared
 
 
 def _told(story: Story, webhook: Webhook) -> Iterator[tuple[Event, WebhookEvent]]:

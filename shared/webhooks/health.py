@@ -56,27 +56,40 @@ class TableHealth:
         self._disable_after = disable_after
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
-    async def paused_until(self, webhook: Webhook) -> datetime | None:
-        """Until when an endpoint is spared; None for who may send. Of all who ask when a pause is over, one may: his is the trial."""
+    async def paused_until(self, webhook: Webhook, *, tried: bool) -> datetime | None:
+        """Until when a delivery waits; None for one that may be sent. Of all new ones when a pause is over, one may: that is the trial."""
         known = self._of(webhook.id)
         async with known.lock:
             for tries in range(_WRITES):
                 await self._step_aside(tries)
                 health = await self._fresh(webhook, known)
-                until = changes.spared_until(health, self._clock.now())
-                if until is not None or health.paused_until is None:
+                until = changes.spared_until(health, self._clock.now(), tried=tried)
+                if until is not None or tried or health.paused_until is None:
                     return until
                 if await self._save(known, health, changes.tried(health, self._moment())):
                     return None
         return self._clock.now() + changes.FIRST_PAUSE
 
-    async def answered(self, webhook: Webhook, answer: Answer) -> None:
-        """Note what came of an attempt; where that ends the endpoint's time, disable it."""
+    async def answered(self, webhook: Webhook, answer: Answer) -> bool:
+        """Note what came of an attempt; where that ends the endpoint's time, disable it. Whether what was put off may go."""
         if answer.failure is Failure.OURS:
-            return
+            return False
         known = self._of(webhook.id)
-        if changes.is_success(answer) and self._is_well(known):
-            return
+        if not (changes.is_success(answer) and self._is_well(known)):
+            await self._note(webhook, known, answer)
+        health = known.health
+        return health is not None and health.spared_at is not None and health.paused_until is None and not health.disabled
+
+    async def drained(self, webhook: Webhook) -> None:
+        """Note that nothing waits any more of what was put off; not before all workers know that the endpoint is well."""
+        known = self._of(webhook.id)
+        async with known.lock:
+            health = known.health
+            if health is None or health.spared_at is None or self._clock.now() - health.spared_at < changes.SETTLED:
+                return
+            await self._save(known, health, changes.drained(health, self._moment()))
+
+    async def _note(self, webhook: Webhook, known: _Known, answer: Answer) -> None:
         async with known.lock:
             for tries in range(_WRITES):
                 await self._step_aside(tries)

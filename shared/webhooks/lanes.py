@@ -1,9 +1,13 @@
-"""A lane for each endpoint, so that one that hangs delays no other: a few attempts at a time in each, and a bounded number in all."""
+"""A lane for each endpoint, so that one that hangs delays no other: a few attempts at a time in each, and a bounded number in all.
+
+Half of that number is for lanes whose last work went well, and for nobody else. However many endpoints hang, they have the other half
+among them.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Final
@@ -19,7 +23,10 @@ TOTAL: Final = 256
 WAITING: Final = 1000
 """What may wait in one lane. What finds no room there waits in the table."""
 
-Work = Callable[[], Awaitable[None]]
+_KNOWN: Final = 5000
+
+Work = Callable[[], Awaitable[bool | None]]
+"""Tells whether it went well; None: there is nothing to tell."""
 
 
 @dataclass(slots=True)
@@ -37,15 +44,24 @@ class Lanes:
         self._waiting = waiting
         self._lanes: dict[str, _Lane] = {}
         self._turns: dict[str, None] = {}
-        """Lanes that may start something, in the order of their turns."""
+        """Lanes that may start something, in the order of their turns: those that go well,"""
+        self._doubtful_turns: dict[str, None] = {}
+        """and all others, which run so many at a time at most:"""
+        self._doubts = max(total // 2, 1)
+        self._doubtful = 0
+        self._well: OrderedDict[str, None] = OrderedDict()
         self._keys: set[Hashable] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
     def room(self, name: str) -> int:
         """How much more a lane takes."""
+        return 0 if self._closed else self._waiting - self.waiting(name)
+
+    def waiting(self, name: str) -> int:
+        """How much waits in a lane."""
         lane = self._lanes.get(name)
-        return 0 if self._closed else self._waiting - (len(lane.waiting) if lane is not None else 0)
+        return len(lane.waiting) if lane is not None else 0
 
     def holds(self, key: Hashable) -> bool:
         """Whether work under this key waits or runs."""
@@ -74,6 +90,7 @@ class Lanes:
             lane.waiting.clear()
             self._next_turn(name, lane)
         self._turns.clear()
+        self._doubtful_turns.clear()
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=grace_seconds)
         left = set(self._tasks)
@@ -87,32 +104,52 @@ class Lanes:
         await self.settle(grace_seconds=grace_seconds)
 
     def _start(self) -> None:
-        while self._turns and len(self._tasks) < self._total and not self._closed:
-            name = next(iter(self._turns))
-            del self._turns[name]
+        while not self._closed and len(self._tasks) < self._total:
+            doubtful = bool(self._doubtful_turns) and self._doubtful < self._doubts
+            turns = self._doubtful_turns if doubtful else self._turns
+            if not turns:
+                return
+            name = next(iter(turns))
+            del turns[name]
             lane = self._lanes[name]
             key, work = lane.waiting.popleft()
             lane.running += 1
+            self._doubtful += doubtful
             self._next_turn(name, lane)
-            task = asyncio.create_task(self._run(name, lane, key, work))
+            task = asyncio.create_task(self._run(name, lane, key, work, doubtful=doubtful))
             self._tasks.add(task)
             task.add_done_callback(self._done)
 
     def _next_turn(self, name: str, lane: _Lane) -> None:
+        turns, others = (self._turns, self._doubtful_turns) if name in self._well else (self._doubtful_turns, self._turns)
+        if name in others:
+            del others[name]
         if lane.waiting and lane.running < self._each:
-            self._turns.setdefault(name)
-        elif not lane.waiting and not lane.running:
-            self._lanes.pop(name, None)
+            turns.setdefault(name)
+        else:
+            turns.pop(name, None)
+            if not lane.waiting and not lane.running:
+                self._lanes.pop(name, None)
 
-    async def _run(self, name: str, lane: _Lane, key: Hashable, work: Work) -> None:
+    async def _run(self, name: str, lane: _Lane, key: Hashable, work: Work, *, doubtful: bool) -> None:
         try:
-            await work()
+            self._learn(name, await work())
         except Exception as error:
             log.error("work of a lane failed", lane=name, exc_info=error)
         finally:
             lane.running -= 1
+            self._doubtful -= doubtful
             self._keys.discard(key)
             self._next_turn(name, lane)
+
+    def _learn(self, name: str, went_well: bool | None) -> None:
+        if went_well is False:
+            self._well.pop(name, None)
+        elif went_well:
+            self._well[name] = None
+            self._well.move_to_end(name)
+            while len(self._well) > _KNOWN:
+                self._well.popitem(last=False)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

@@ -64,13 +64,20 @@ class Sender(Protocol):
 class Health(Protocol):
     """How endpoints fare. What it keeps for more than a moment is in the table; none of its methods raises."""
 
-    async def paused_until(self, webhook: Webhook) -> datetime | None:
-        """Asked before each attempt: None lets it go; else the endpoint is spared, and nothing is sent to it before then.
+    async def paused_until(self, webhook: Webhook, *, tried: bool) -> datetime | None:
+        """Asked before each attempt of a delivery, one that was `tried` before or a new one: None lets it go; else it waits until then.
 
-        Whoever is let through while an endpoint is on trial is that trial, and tells of it by `answered`.
+        Whichever new one is let through while an endpoint is on trial is that trial, and tells of it by `answered`.
         """
         ...
 
-    async def answered(self, webhook: Webhook, answer: Answer) -> None:
-        """Told after each attempt. One that can't go on is disabled here: at once after a 410, or at its limit."""
+    async def answered(self, webhook: Webhook, answer: Answer) -> bool:
+        """Told after each attempt; whether deliveries may go now that wait because the endpoint was being spared.
+
+        One that can't go on is disabled here: at once after a 410, or at its limit.
+        """
+        ...
+
+    async def drained(self, webhook: Webhook) -> None:
+        """Told where none of those is found any more."""
         ...

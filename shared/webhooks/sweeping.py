@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -25,17 +25,17 @@ log = structlog.get_logger()
 PAGE: Final = 500
 """Marks that are read at a time."""
 PAGES: Final = 20
-"""Pages of a sweep at most: so far behind the marks of endpoints that take no more, those of others are still found."""
+"""Pages of a sweep at most; where that is not all that is due, the next sweep goes on behind them."""
 AT_ONCE: Final = 200
-"""Deliveries that a sweep takes on."""
+"""Deliveries that a sweep takes on: of each endpoint one, of each that has more a second one, and so on."""
 BACKLOG: Final = timedelta(seconds=1)
 """How soon it is looked again where more was due than there was room for."""
 AGAIN: Final = timedelta(seconds=5)
 """How soon it is looked again at what was due and could not be seen to, or was under way in this process beyond its lease."""
 LOOK: Final = timedelta(seconds=30)
-"""How often, while anything waits, it is looked for what waits for webhooks that were deleted, which may not come due for an hour."""
+"""How often, while anything waits, it is looked for what waits for webhooks that were deleted or disabled: it may come due in an hour."""
 SPARED: Final = 20
-"""Deliveries to an endpoint that is being spared, which a sweep puts off at most; to move all of them would be a write for each."""
+"""Deliveries to an endpoint that is being spared, which a sweep looks at."""
 
 
 class DeliverySweeper:
@@ -56,6 +56,7 @@ class DeliverySweeper:
         self._clock = clock
         self._chance = chance
         self._look_at: datetime | None = None
+        self._read_to: Mark | None = None
 
     async def sweep(self) -> datetime | None:
         """Take on what is due and there is room for; returns when there is more to do, None where nothing waits.
@@ -64,12 +65,12 @@ class DeliverySweeper:
         """
         chosen, later, following = await self._due()
         webhooks = await self._webhooks.many({mark.key.webhook_id for mark in [*chosen, *later]})
-        orphans = [mark for mark in later if mark.key.webhook_id not in webhooks]
+        orphans = [mark for mark in later if _ended(webhooks.get(mark.key.webhook_id))]
         if len(orphans) > AT_ONCE:
             self._look_at = None
             following = _earlier(following, self._clock.now() + BACKLOG)
         by_job: defaultdict[str, list[Mark]] = defaultdict(list)
-        for mark in [*self._let_through(chosen, webhooks), *orphans[:AT_ONCE]]:
+        for mark in [*chosen, *orphans[:AT_ONCE]]:
             by_job[mark.key.job_id].append(mark)
         seen_to = await asyncio.gather(*(self._see_to_job(job_id, marks, webhooks) for job_id, marks in by_job.items()))
         return following if all(seen_to) else _earlier(following, self._clock.now() + AGAIN)
@@ -80,8 +81,9 @@ class DeliverySweeper:
         now = self._clock.now()
         look = self._look_at is None or self._look_at <= now
         later: list[Mark] = []
-        chosen: list[Mark] = []
-        following: datetime | None = None
+        due: list[tuple[int, Mark]] = []
+        # What stands before the place where this sweep begins is as due as the rest.
+        following = now + BACKLOG if self._read_to is not None else None
         lanes, taken = self._courier.lanes, Counter[str]()
         async for mark in self._marks():
             webhook_id = mark.key.webhook_id
@@ -95,19 +97,23 @@ class DeliverySweeper:
             if lanes.holds(mark.key):
                 following = _earlier(following, now + AGAIN)
                 continue
-            if len(chosen) < AT_ONCE and taken[webhook_id] < lanes.room(webhook_id):
+            if taken[webhook_id] < min(lanes.room(webhook_id), SPARED if self._courier.is_spared(webhook_id) else AT_ONCE):
                 taken[webhook_id] += 1
-                chosen.append(mark)
+                due.append((taken[webhook_id], mark))
             else:
                 following = _earlier(following, now + BACKLOG)
+        due.sort(key=lambda ranked: ranked[0])  # stable: the earliest first of those that are the n-th of their endpoints
+        if len(due) > AT_ONCE:
+            following = _earlier(following, now + BACKLOG)
+        chosen = [mark for _, mark in due[:AT_ONCE]]
         self._chance.shuffle(chosen)
         if look:
             self._look_at = now + LOOK
         return chosen, later, following
 
     async def _marks(self) -> AsyncIterator[Mark]:
-        """The earliest marks, page by page as they are needed."""
-        last: Mark | None = None
+        """The earliest marks, page by page as they are needed; or those behind where the last sweep had to stop."""
+        last, self._read_to = self._read_to, None
         for _ in range(PAGES):
             marks = await self._deliveries.due(limit=PAGE, after=last)
             for mark in marks:
@@ -115,17 +121,7 @@ class DeliverySweeper:
             if len(marks) < PAGE:
                 return
             last = marks[-1]
-
-    def _let_through(self, marks: Sequence[Mark], webhooks: Mapping[str, Webhook]) -> list[Mark]:
-        """Of endpoints that are being spared only so many: those are put off, so that the others are found behind them."""
-        let: list[Mark] = []
-        counts: Counter[str] = Counter()
-        for mark in marks:
-            webhook_id = mark.key.webhook_id
-            counts[webhook_id] += 1
-            if webhook_id not in webhooks or counts[webhook_id] <= SPARED or self._courier.spared(webhook_id) is None:
-                let.append(mark)
-        return let
+        self._read_to = last
 
     async def _see_to_job(self, job_id: str, marks: Sequence[Mark], webhooks: dict[str, Webhook]) -> bool:
         """Whether the table could be read and written."""
@@ -145,9 +141,13 @@ class DeliverySweeper:
         now = self._clock.now()
         if delivery.next_at is None:
             return
-        if webhook is None:
-            if not now < delivery.next_at <= now + self._courier.lease:  # then somebody may be sending it, and comes to know it himself
+        if webhook is None or webhook.disabled_at is not None:
+            if now < delivery.next_at <= now + self._courier.lease:
+                return  # somebody may be sending it, and comes to know it himself
+            if webhook is None:
                 await self._courier.give_up(delivery, changes.DELETED)
+            else:
+                await self._courier.resume(delivery, webhook, story)
             return
         if delivery.next_at > now:
             return
@@ -157,9 +157,9 @@ class DeliverySweeper:
                 until = max(now, earlier.next_at or now) + AFTER_EARLIER
                 await self._hold(delivery, until)
                 return
-        spared = self._courier.spared(webhook.id)
-        if spared is not None and webhook.disabled_at is None:
-            await self._courier.put_off(delivery, spared)
+        spared = self._courier.spared(webhook.id) if not delivery.tried else None
+        if spared is not None:
+            await self._courier.put_off(delivery, spared, spared=True)
             return
         await self._courier.resume(delivery, webhook, story)
 
@@ -168,6 +168,10 @@ class DeliverySweeper:
             await self._deliveries.write(delivery, changes.held(delivery, until, self._courier.moment()))
         except DeliveryChangedError:
             return
+
+
+def _ended(webhook: Webhook | None) -> bool:
+    return webhook is None or webhook.disabled_at is not None
 
 
 def _earlier(one: datetime | None, other: datetime) -> datetime:

@@ -97,7 +97,7 @@ async def record(table, webhook):
 async def test_an_endpoint_that_is_well_costs_next_to_nothing(worker, webhook, table, watch):
     health = worker()
     for _ in range(100):
-        assert await health.paused_until(webhook) is None
+        assert await health.paused_until(webhook, tried=False) is None
         await health.answered(webhook, TAKEN)
     assert table.calls == ["get_item", "put_item"]
 
@@ -109,13 +109,13 @@ async def test_an_endpoint_that_is_well_costs_next_to_nothing(worker, webhook, t
 async def test_a_dead_endpoint_is_spared_by_every_worker_and_tried_by_one(worker, webhook, watch):
     first, others = worker(), [worker() for _ in range(5)]
     await fail(first, webhook, STRIKES)
-    until = await first.paused_until(webhook)
+    until = await first.paused_until(webhook, tried=False)
 
     assert until > watch.now()
-    assert [await other.paused_until(webhook) for other in others] == [until] * 5
+    assert [await other.paused_until(webhook, tried=False) for other in others] == [until] * 5
 
     watch.time = until
-    asked = await asyncio.gather(*(one.paused_until(webhook) for one in (first, *others) for _ in range(10)))
+    asked = await asyncio.gather(*(one.paused_until(webhook, tried=False) for one in (first, *others) for _ in range(10)))
     assert asked.count(None) == 1
     assert set(asked) == {None, until + FIRST_PAUSE}  # a trial tells more soon
 
@@ -123,24 +123,24 @@ async def test_a_dead_endpoint_is_spared_by_every_worker_and_tried_by_one(worker
 async def test_a_trial_whose_worker_died_is_made_by_another(worker, webhook, watch):
     first, second = worker(), worker()
     await fail(first, webhook, STRIKES)
-    watch.time = await first.paused_until(webhook)
-    assert await first.paused_until(webhook) is None
+    watch.time = await first.paused_until(webhook, tried=False)
+    assert await first.paused_until(webhook, tried=False) is None
 
-    assert await second.paused_until(webhook) == watch.now() + FIRST_PAUSE
+    assert await second.paused_until(webhook, tried=False) == watch.now() + FIRST_PAUSE
     watch.time += TRIAL
-    assert await second.paused_until(webhook) is None
+    assert await second.paused_until(webhook, tried=False) is None
 
 
 async def test_a_trial_that_succeeds_opens_the_endpoint_for_all(worker, webhook, watch):
     first, second = worker(), worker()
     await fail(first, webhook, STRIKES)
-    watch.time = await second.paused_until(webhook)
-    assert await second.paused_until(webhook) is None
+    watch.time = await second.paused_until(webhook, tried=False)
+    assert await second.paused_until(webhook, tried=False) is None
     await second.answered(webhook, TAKEN)
 
-    assert await second.paused_until(webhook) is None
+    assert await second.paused_until(webhook, tried=False) is None
     watch.time += FRESH
-    assert await first.paused_until(webhook) is None
+    assert await first.paused_until(webhook, tried=False) is None
 
 
 async def test_failures_of_several_workers_add_up(worker, webhook, table):
@@ -164,7 +164,7 @@ async def test_an_endpoint_that_is_gone_is_disabled_at_once(worker, webhook, tab
     assert (found.disabled_at, found.disabled_reason) == (watch.now(), "it answered 410 (Gone)")
     [event] = (await stored(table, webhook)).history
     assert (event.change, event.at, event.reason, event.by) == ("disabled", watch.now(), "it answered 410 (Gone)", None)
-    assert await health.paused_until(webhook) == watch.now() + FIRST_PAUSE  # what waits in memory is not sent
+    assert await health.paused_until(webhook, tried=False) == watch.now() + FIRST_PAUSE  # what waits in memory is not sent
 
 
 @pytest.mark.parametrize("answer", [BROKEN, Answer(status=404), Answer(failure=Failure.TLS, text="its certificate is not valid")])
@@ -196,19 +196,19 @@ async def test_enabled_again_it_begins_anew(worker, webhook, table, watch):
 
     assert await Endpoints(table).enable(disabled, before, after, now=watch.now()) is True
     assert (await record(table, webhook)) == webhook
-    assert await worker().paused_until(webhook) is None
+    assert await worker().paused_until(webhook, tried=False) is None
     assert await Endpoints(table).enable(webhook, after, after.model_copy(update={"stamp": "t"}), now=watch.now()) is False
 
 
 async def test_without_the_table_a_worker_goes_by_what_it_sees(worker, webhook, table, watch):
     health = worker()
     table.away = True
-    assert await health.paused_until(webhook) is None
+    assert await health.paused_until(webhook, tried=False) is None
     await fail(health, webhook, STRIKES)
-    until = await health.paused_until(webhook)
+    until = await health.paused_until(webhook, tried=False)
     assert until > watch.now()
     watch.time = until
-    assert [await health.paused_until(webhook) for _ in range(2)] == [None, until + FIRST_PAUSE]
+    assert [await health.paused_until(webhook, tried=False) for _ in range(2)] == [None, until + FIRST_PAUSE]
 
     await health.answered(webhook, Answer(status=410))
     table.away = False

@@ -32,10 +32,13 @@ def short_waits(monkeypatch):
 class NeverSpared:
     """Every endpoint is tried whenever a delivery wants it to be."""
 
-    async def paused_until(self, webhook):
+    async def paused_until(self, webhook, *, tried):
         return None
 
     async def answered(self, webhook, answer):
+        return False
+
+    async def drained(self, webhook):
         return None
 
 
@@ -183,7 +186,7 @@ async def test_an_endpoint_that_is_spared_is_not_tried_and_its_deliveries_wait(f
         asked = 0
         until = SystemClock().now() + timedelta(seconds=2)
 
-        async def paused_until(self, webhook):
+        async def paused_until(self, webhook, *, tried):
             self.asked += 1
             return self.until if self.until > SystemClock().now() else None
 

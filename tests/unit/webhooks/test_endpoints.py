@@ -47,11 +47,44 @@ def test_one_that_says_no_is_not_spared_and_has_failed_all_the_same(answer):
     assert (health.paused_until, health.strikes, health.failures, health.failing_since) == (None, 0, 50, NOW)
 
 
-def test_what_was_under_way_when_the_pause_began_makes_it_no_longer():
+def test_what_fails_within_a_pause_begins_it_anew_and_makes_it_no_longer():
     health = after(*[SILENT] * STRIKES)
 
-    late = after(SILENT, SILENT, SILENT, health=health)
-    assert (late.paused_until, late.pauses, late.failures) == (health.paused_until, 1, STRIKES + 3)
+    late = after(SILENT, SILENT, SILENT, health=health, every=timedelta(seconds=1))
+    assert (late.paused_until, late.pauses, late.failures) == (health.paused_until + timedelta(seconds=2), 1, STRIKES + 3)
+    assert changes.failed(late, SILENT, at(jitter=0.0)).paused_until == late.paused_until  # a shorter one would end it sooner
+
+
+def test_a_delivery_that_has_failed_before_waits_for_no_pause_but_for_one_that_was_asked_for():
+    health = after(*[BROKEN] * STRIKES)
+    assert changes.spared_until(health, NOW, tried=False) == health.paused_until
+    assert changes.spared_until(health, NOW, tried=True) is None
+
+    asked = after(Answer(status=429, retry_after="120"), health=health)
+    assert [changes.spared_until(asked, NOW, tried=tried) for tried in (False, True)] == [NOW + timedelta(minutes=2)] * 2
+    assert changes.spared_until(changes.disabled(health, at(), reason="", by=None), NOW, tried=True) == NOW + FIRST_PAUSE
+
+
+def test_an_answer_that_says_no_ends_the_pause():
+    health = after(*[BROKEN] * STRIKES, Answer(status=429, retry_after="120"), REFUSED)
+
+    assert (health.paused_until, health.asked_until, health.strikes, health.pauses) == (None, None, 0, 0)
+    assert health.failures == STRIKES + 2
+
+
+def test_a_trial_that_was_asked_for_and_fails_once_begins_no_pause():
+    asked = after(Answer(status=429, retry_after="120"))
+    health = changes.failed(changes.tried(asked, at(HOUR)), BROKEN, at(HOUR))
+
+    assert (health.paused_until, health.strikes, health.on_trial) == (None, 2, False)
+
+
+def test_it_is_known_that_deliveries_may_wait_until_they_are_found_no_more():
+    assert after(*[BROKEN] * (STRIKES - 1)).spared_at is None
+    health = after(*[BROKEN] * STRIKES, Answer(status=200))
+
+    assert health.spared_at == NOW
+    assert changes.drained(health, at(HOUR)).spared_at is None
 
 
 def test_each_trial_that_fails_doubles_the_pause_to_a_bound():
@@ -71,7 +104,13 @@ def test_a_trial_that_succeeds_ends_it():
     health = changes.succeeded(trial, at(HOUR))
 
     assert health == NEW.model_copy(
-        update={"stamp": "s", "last_success_at": NOW + HOUR, "last_failure_at": NOW, "last_failure": "timeout: no answer in time"}
+        update={
+            "stamp": "s",
+            "spared_at": NOW,
+            "last_success_at": NOW + HOUR,
+            "last_failure_at": NOW,
+            "last_failure": "timeout: no answer in time",
+        }
     )
 
 
@@ -109,7 +148,7 @@ def test_enabling_forgets_what_was_counted_and_tells_of_it():
     health = changes.enabled(disabled, at(2 * HOUR), by="ann")
 
     assert disabled.disabled is True
-    assert changes.spared_until(disabled, NOW + 9 * HOUR) == NOW + 9 * HOUR + FIRST_PAUSE
+    assert changes.spared_until(disabled, NOW + 9 * HOUR, tried=False) == NOW + 9 * HOUR + FIRST_PAUSE
     assert health.disabled is False
     assert (health.failures, health.failing_since, health.strikes, health.pauses, health.paused_until) == (0, None, 0, 0, None)
     assert [(one.change, one.reason, one.by) for one in health.history] == [

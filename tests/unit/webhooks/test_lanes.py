@@ -17,7 +17,7 @@ class Work:
         self.done = []
         self.gates = {}
 
-    def __call__(self, name, *, hang=False):
+    def __call__(self, name, *, hang=False, well=True):
         gate = self.gates.setdefault(name, asyncio.Event())
         if not hang:
             gate.set()
@@ -26,6 +26,7 @@ class Work:
             self.started.append(name)
             await gate.wait()
             self.done.append(name)
+            return well
 
         return work
 
@@ -68,6 +69,11 @@ async def test_lanes_take_turns_when_there_is_little_room(work):
 async def test_no_more_than_a_few_at_a_time_in_a_lane_and_in_all(work):
     lanes = Lanes(each=3, total=7, waiting=100)
     for lane in "abcd":
+        lanes.offer(lane, lane, work((lane, 0)))
+    await lanes.idle()
+    work.started.clear()
+    work.done.clear()
+    for lane in "abcd":
         for number in range(10):
             lanes.offer(lane, (lane, number), work((lane, number), hang=True))
 
@@ -77,6 +83,43 @@ async def test_no_more_than_a_few_at_a_time_in_a_lane_and_in_all(work):
         gate.set()
     await lanes.idle()
     assert len(work.done) == 40
+
+
+async def test_half_of_the_room_is_for_those_that_go_well(work):
+    """However many hang, or were never heard of: those whose last work went well find room."""
+    lanes = Lanes(each=2, total=8, waiting=100)
+    for lane, well in {"well": True, "broken": False}.items():
+        lanes.offer(lane, lane, work(lane, well=well))
+    await lanes.idle()
+    for lane in ("broken", *"abcdefgh"):
+        for number in range(5):
+            lanes.offer(lane, (lane, number), work((lane, number), hang=True))
+    await until(lambda: len(work.started) == 2 + 4)
+    for number in range(20):
+        lanes.offer("well", number, work(number))
+    await until(lambda: len(work.done) == 2 + 20)
+
+    assert work.started[2:6] == [("broken", 0), ("broken", 1), ("a", 0), ("a", 1)]
+    assert len(work.started) == 2 + 4 + 20
+    for gate in work.gates.values():
+        gate.set()
+    await lanes.idle()
+    assert len(work.done) == 2 + 9 * 5 + 20
+
+
+async def test_those_that_go_well_leave_the_other_half_to_the_rest(work):
+    lanes = Lanes(each=8, total=8, waiting=100)
+    lanes.offer("well", "well", work("well"))
+    await lanes.idle()
+    for number in range(20):
+        lanes.offer("well", number, work(number, hang=True))
+    await until(lambda: len(work.started) == 1 + 8)
+    lanes.offer("new", "new", work("new"))
+    work.gates[0].set()
+    await until(lambda: "new" in work.done)
+
+    assert len(work.started) == 1 + 8 + 1
+    await lanes.close(grace_seconds=0)
 
 
 async def test_a_full_lane_takes_nothing_and_nothing_is_taken_twice(work):

@@ -1,4 +1,7 @@
-"""Two sorts of dashboards: the fleet at a glance, and a region."""
+"""Two sorts of dashboards: the fleet at a glance, and a region.
+
+Three dashboards of up to fifty metrics each cost an account nothing; so an installation of two regions stays within that.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from constructs import Construct
 from infra.cdk import measures
 from infra.cdk.alarms import FleetAlarms
 from infra.cdk.names import Naming
-from infra.functions import FUNCTIONS
+from infra.functions import FUNCTIONS, Function, ScheduleSource
 from shared.settings import dead_letter_queue
 
 _WIDTH: Final = 8
@@ -24,7 +27,6 @@ _SPAN: Final = Duration.hours(12)
 def fleet_dashboard(scope: Construct, *, naming: Naming, alarms: FleetAlarms, api_ids: Sequence[str]) -> cloudwatch.Dashboard:
     """The fleet at a glance: what rings, what waits and where, the queues, the API, the functions, the table."""
     name, settings = naming.installation.name, naming.settings
-    functions = [naming.function(one) for one in FUNCTIONS]
     return cloudwatch.Dashboard(
         scope,
         "Fleet",
@@ -56,9 +58,12 @@ def fleet_dashboard(scope: Construct, *, naming: Naming, alarms: FleetAlarms, ap
                 ),
             ],
             [
-                _graph("Functions: errors", [measures.function(one, "Errors") for one in functions]),
-                _graph("Functions: duration p99, ms", [measures.function(one, "Duration", "p99") for one in functions]),
-                _graph("Functions: refused for concurrency", [measures.function(one, "Throttles") for one in functions]),
+                _graph("Functions: errors", [measures.function(naming.function(one), "Errors") for one in FUNCTIONS]),
+                _graph(
+                    "Functions that somebody waits for: duration p99, ms",
+                    [measures.function(naming.function(one), "Duration", "p99") for one in FUNCTIONS if not _scheduled(one)],
+                ),
+                _graph("Calls of functions that were refused", [measures.function(None, "Throttles")]),
             ],
         ],
     )
@@ -105,6 +110,10 @@ def region_dashboard(scope: Construct, *, naming: Naming, alarms: FleetAlarms, r
             ],
         ],
     )
+
+
+def _scheduled(function: Function) -> bool:
+    return all(isinstance(source, ScheduleSource) for source in function.sources)
 
 
 def _by_region(regions: Sequence[str], name: str) -> list[measures.Graph]:

@@ -1,0 +1,160 @@
+"""The monitoring stack: an alarm for each condition, on figures that are really written."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from infra.conditions import CONDITIONS, named
+from shared.health import telling
+from shared.health.figures import figures_of
+from shared.health.model import Backlog, Dispatched, FleetHealth, LoopHealth, LoopState, QueueHealth, RegionHealth, WebhookHealth
+from shared.metrics.rollups import EXPORTER_FAILURES
+from shared.metrics.series import DEVICES_NAMESPACE, FLEET_NAMESPACE, SCRAPED_DEVICES
+from shared.metrics.vocabulary import Measure
+
+pytestmark = [pytest.mark.infra, pytest.mark.timeout(300)]
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NEVER_ZERO = {"fleet_observed_age_seconds", "fleet_scrape_age_seconds", "fleet_health_unread"}
+
+
+def written():
+    """Every metric that a fleet of one region may write, with its dimensions: one in which everything is amiss."""
+    backlog = Backlog(count=1, oldest_seconds=9.0)
+    region = RegionHealth(
+        region="us-east-1",
+        jobs={},
+        ready=backlog,
+        claims=backlog,
+        overdue=backlog,
+        dispatched=Dispatched(jobs=1, median_seconds=1.0, most_seconds=1.0),
+        observed_seconds=1.0,
+        scraped_seconds=1.0,
+    )
+    health = FleetHealth(
+        at=NOW,
+        regions=(region,),
+        queues=(QueueHealth(queue="gpufleet-events", dead_letters=1),),
+        webhooks=WebhookHealth(waiting=1, overdue_seconds=1.0, webhooks=1, disabled=1),
+        loops=tuple(
+            LoopHealth(worker=worker, region="us-east-1", owner="host/1", state=LoopState.FAILING, told_seconds=1.0)
+            for worker in ("dispatcher", "observer")
+        ),
+        unread={"scrapes": "S3: no answer"},
+    )
+    return {
+        (one["MetricName"], *sorted((each["Name"], each["Value"]) for each in one["Dimensions"]))
+        for one in telling.data(figures_of(health), NOW)
+    }
+
+
+def metrics_of(alarm):
+    """Namespace, name and dimensions of every metric that an alarm looks at."""
+    listed = [one["MetricStat"]["Metric"] for one in alarm["Metrics"] if "MetricStat" in one] if "Metrics" in alarm else [alarm]
+    for one in listed:
+        yield one["Namespace"], one["MetricName"], {each["Name"]: each["Value"] for each in one.get("Dimensions", [])}
+
+
+def alarms(assembly):
+    return assembly.monitoring.named("AWS::CloudWatch::Alarm", "AlarmName")
+
+
+def test_there_is_an_alarm_for_each_condition_and_no_other(five):
+    wanted = {f"gpufleet-{one.name}" for one in CONDITIONS if not one.each_region}
+    wanted |= {f"gpufleet-{one.name}-{region}" for one in CONDITIONS if one.each_region for region in five.installation.region_names}
+
+    assert set(alarms(five)) == wanted
+
+
+def test_the_conditions_of_the_issue_are_among_them():
+    names = {one.name for one in CONDITIONS}
+    assert {"ready-oldest", "overdue", "claims", "dead-letters", "deliveries", "scrapes", "api-errors", "api-latency", "throttles"} <= names
+    assert named("claims").runbook == "docs/operations.md#alarm-claims"
+
+
+def test_each_alarm_says_what_it_means_and_where_its_runbook_is(two):
+    for name, alarm in alarms(two).items():
+        condition = max((one for one in CONDITIONS if name.startswith(f"gpufleet-{one.name}")), key=lambda one: len(one.name))
+        assert alarm["AlarmDescription"].startswith(condition.meaning)
+        assert alarm["AlarmDescription"].endswith(f"docs/operations.md#alarm-{condition.name}")
+
+
+def test_each_alarm_looks_at_a_figure_that_the_fleet_writes(two):
+    known = written()
+    for name, alarm in alarms(two).items():
+        for namespace, metric, dimensions in metrics_of(alarm):
+            if namespace == FLEET_NAMESPACE:
+                here = {key: "us-east-1" if key == "region" else value for key, value in dimensions.items()}
+                assert (metric, *sorted(here.items())) in known, name
+
+
+def test_what_is_missing_is_good_but_that_the_fleet_is_watched(two):
+    found = alarms(two)
+    assert {name for name, one in found.items() if one["TreatMissingData"] == "breaching"} == {"gpufleet-unwatched"}
+    assert {one["TreatMissingData"] for one in found.values()} == {"breaching", "notBreaching"}
+    # An idle fleet tells of itself every five minutes.
+    periods = [one.get("Period") or one["Metrics"][-1].get("MetricStat", {}).get("Period", 300) for one in found.values()]
+    assert min(periods) >= 300
+
+
+def test_thresholds_are_those_of_the_settings(two):
+    limits, found = two.installation.alarms, alarms(two)
+
+    assert found["gpufleet-ready-oldest-eu-west-1"]["Threshold"] == limits.oldest_ready_seconds
+    assert found["gpufleet-claims-us-east-1"]["Threshold"] == limits.claim_seconds
+    assert found["gpufleet-dead-letters"]["Threshold"] == limits.dead_letters - 1
+    assert {one["ComparisonOperator"] for one in found.values()} == {"GreaterThanThreshold"}
+
+
+def test_an_address_is_told_when_an_alarm_begins_and_ends(two, five):
+    assert not [one for one in alarms(two).values() if one.get("AlarmActions")]
+
+    (topic,) = five.monitoring.of("AWS::SNS::Topic")
+    subscription = five.monitoring.one("AWS::SNS::Subscription")
+    assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "oncall@example.com")
+    for one in alarms(five).values():
+        assert one["AlarmActions"] == one["OKActions"] == [{"Ref": topic}]
+
+
+def widgets(assembly, name):
+    body = assembly.monitoring.named("AWS::CloudWatch::Dashboard", "DashboardName")[name]["DashboardBody"]
+    return json.loads(assembly.monitoring.resolve(body))["widgets"]
+
+
+def drawn(found):
+    """Namespace, name and dimensions of every metric that a dashboard draws."""
+    for widget in found:
+        for metric in widget["properties"].get("metrics", []):
+            parts = [part for part in metric if isinstance(part, str)]
+            if parts:
+                yield parts[0], parts[1], dict(zip(parts[2::2], parts[3::2], strict=True))
+
+
+def test_there_is_a_dashboard_for_the_fleet_and_one_for_each_region(five):
+    names = set(five.monitoring.named("AWS::CloudWatch::Dashboard", "DashboardName"))
+    assert names == {"gpufleet", *(f"gpufleet-{region}" for region in five.installation.region_names)}
+
+
+def test_dashboards_draw_figures_that_are_written(two):
+    known = written()
+    devices = {measure.value for measure in Measure} | {SCRAPED_DEVICES, EXPORTER_FAILURES}
+    for name in ("gpufleet", "gpufleet-us-east-1"):
+        for namespace, metric, dimensions in drawn(widgets(two, name)):
+            if namespace == FLEET_NAMESPACE and dimensions.get("region") != "eu-west-1":
+                assert (metric, *sorted(dimensions.items())) in known
+            if namespace == DEVICES_NAMESPACE:
+                assert metric in devices
+                assert dimensions == {"region": "us-east-1"}
+
+
+@pytest.mark.parametrize("name", ["gpufleet", "gpufleet-us-east-1", "gpufleet-eu-west-1"])
+def test_a_dashboard_of_two_regions_is_among_those_that_cost_nothing(two, name):
+    # Fifty metrics: https://aws.amazon.com/cloudwatch/pricing/
+    assert 10 <= len(list(drawn(widgets(two, name)))) <= 50
+
+
+def test_every_alarm_is_on_the_dashboard_of_the_fleet(two):
+    shown = [arn for one in widgets(two, "gpufleet") if one["type"] == "alarm" for arn in one["properties"]["alarms"]]
+    assert len(shown) == len(alarms(two))

@@ -8,37 +8,62 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any, Final
 
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from shared.errors import UnavailableError
+from shared.errors import NotHereError, UnavailableError
 
 FOLLOWERS: Final = 200
 """Answers of a process that go on at the same time; each has two watches and the streams of its containers."""
 KEEP_ALIVE_SECONDS: Final = 15.0
-LONGEST_SECONDS: Final = 3600.0
-"""After this a stream of events ends, for its client to come again."""
 CALLER_SECONDS: Final = 10.0
 """How often it is asked whether the caller is still known: with what a process remembers of a key, a revoked one is refused in a minute."""
 RETRY_MILLISECONDS: Final = 1000
 """How long a browser waits before it takes a stream up again."""
 _LAST_WRITE_SECONDS: Final = 1.0
 EVENTS_TYPE: Final = "text/event-stream"
+_NAMED: Final = b"event:"
+"""How an event begins that is no line."""
+
+AGAIN: Final = "again"
+"""The last event of a stream that was ended for its length alone; its client comes again with the position that it has."""
 
 CallerCheck = Callable[[], Awaitable[bool]]
 """Whether the caller of a request would still be let in."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stretch:
+    """How much one answer may be of what goes on: it ends at the first of these, for its client to come again."""
+
+    seconds: float
+    after_first_seconds: float | None = None
+    """Instead, once it has a line: since the first one."""
+    size: int = sys.maxsize
+    """Bytes of lines."""
+    whole: bool = False
+    """An answer reaches its client only when it is whole. What can't be gone on with is then refused."""
+
+
+FLOWING: Final = Stretch(seconds=3600.0)
+"""Of a server."""
+WHOLE: Final = Stretch(seconds=4.0, after_first_seconds=1.0, size=4 * 1024 * 1024, whole=True)
+"""Of Lambda, which gives API Gateway whole answers of 6 MB at most, in 29 seconds. Its client reads lines about a second late."""
+
+
 class Following:
     """The answers of this process that go on. `stopping` is set when the process is asked to end."""
 
-    def __init__(self, *, stopping: asyncio.Event | None = None, limit: int = FOLLOWERS) -> None:
+    def __init__(self, *, stopping: asyncio.Event | None = None, limit: int = FOLLOWERS, stretch: Stretch = FLOWING) -> None:
         self.stopping = stopping or asyncio.Event()
+        self.stretch = stretch
         self._free = limit
 
     def enter(self) -> None:
@@ -60,10 +85,12 @@ class FollowingResponse(StreamingResponse):
     """
 
     def __init__(self, chunks: AsyncGenerator[bytes, None], following: Following, *, events: bool) -> None:
+        if following.stretch.whole and not events:
+            raise NotHereError(f"here a log is followed as events: send Accept: {EVENTS_TYPE}, and come again with Last-Event-ID")
         following.enter()
         self._following = following
         self._over = asyncio.Event()
-        self._chunks = _kept_alive(chunks, self._over) if events else _until(chunks, self._over)
+        self._chunks = _kept_alive(chunks, self._over, following.stretch) if events else _until(chunks, self._over)
         # Proxies that buffer (nginx) are asked not to, and caches not to keep it.
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         super().__init__(self._chunks, media_type=EVENTS_TYPE if events else "text/plain; charset=utf-8", headers=headers)
@@ -96,32 +123,42 @@ async def _refused(scope: Scope) -> None:
 
 
 async def _until(chunks: AsyncGenerator[bytes, None], over: asyncio.Event) -> AsyncGenerator[bytes, None]:
-    async with aclosing(_with_pauses(chunks, over, seconds=None)) as paused:
+    async with aclosing(_with_pauses(chunks, over, pause=lambda: None)) as paused:
         async for chunk in paused:
             yield chunk or b""
 
 
-async def _kept_alive(chunks: AsyncGenerator[bytes, None], over: asyncio.Event) -> AsyncGenerator[bytes, None]:
-    until = asyncio.get_running_loop().time() + LONGEST_SECONDS
+async def _kept_alive(chunks: AsyncGenerator[bytes, None], over: asyncio.Event, stretch: Stretch) -> AsyncGenerator[bytes, None]:
+    now = asyncio.get_running_loop().time
+    until, size = now() + stretch.seconds, 0
     yield format_sse_event(retry=RETRY_MILLISECONDS)
-    async with aclosing(_with_pauses(chunks, over, seconds=KEEP_ALIVE_SECONDS)) as paused:
+    async with aclosing(_with_pauses(chunks, over, pause=lambda: min(KEEP_ALIVE_SECONDS, max(until - now(), 0.0)))) as paused:
         async for chunk in paused:
-            yield KEEPALIVE_COMMENT if chunk is None else chunk
-            if asyncio.get_running_loop().time() > until:
+            # What is left out comes again, since its client has the position before it; so the first line never is.
+            if (chunk is None or size) and (now() >= until or size >= stretch.size):
+                yield event({}, kind=AGAIN)
                 return
+            if chunk is None:
+                yield KEEPALIVE_COMMENT
+                continue
+            if not chunk.startswith(_NAMED):
+                if not size and stretch.after_first_seconds is not None:
+                    until = now() + stretch.after_first_seconds
+                size += len(chunk)
+            yield chunk
 
 
 async def _with_pauses(
-    chunks: AsyncGenerator[bytes, None], over: asyncio.Event, *, seconds: float | None
+    chunks: AsyncGenerator[bytes, None], over: asyncio.Event, *, pause: Callable[[], float | None]
 ) -> AsyncGenerator[bytes | None, None]:
-    """The chunks, and None after each time of so many seconds without one; ends when it is over."""
+    """The chunks, and None after each pause of so many seconds without one; ends when it is over."""
     stop = asyncio.ensure_future(over.wait())
     upcoming: asyncio.Future[bytes | None] | None = None
     try:
         while True:
             upcoming = upcoming or asyncio.ensure_future(anext(chunks, None))
             both: list[asyncio.Future[Any]] = [upcoming, stop]
-            done, _ = await asyncio.wait(both, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(both, timeout=pause(), return_when=asyncio.FIRST_COMPLETED)
             if stop in done:
                 return
             if upcoming not in done:

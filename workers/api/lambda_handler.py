@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -14,6 +15,7 @@ from shared.settings import Settings
 from workers.api.app import create_app
 from workers.api.cluster_access import ClusterAccess
 from workers.api.core import open_core
+from workers.api.following import WHOLE, Following
 
 _stack = AsyncExitStack()
 
@@ -36,4 +38,4 @@ def _adapter() -> Mangum:
     access = ClusterAccess(settings)
     _stack.push_async_callback(access.close)
     core = loop.run_until_complete(_stack.enter_async_context(open_core(settings, access=access)))
-    return Mangum(create_app(core), lifespan="off")
+    return Mangum(create_app(replace(core, following=Following(stretch=WHOLE))), lifespan="off")

@@ -35,10 +35,13 @@ def follow(client: FleetClient, job_id: str, *, pause: Pause = time.sleep, now: 
         try:
             for event in client.log_events(job_id, after=position, **choice):
                 known = True
-                if event.kind != "open":
-                    seconds, seen = FIRST_PAUSE, now()
-                    position = event.position or position
-                    yield event
+                if event.kind == "open":
+                    continue
+                seconds, seen = FIRST_PAUSE, now()
+                if event.kind == "again":  # the answer is as long as one may be; there is more
+                    continue
+                position = event.position or position
+                yield event
                 if event.kind == "end":
                     return
         except CommandError as error:

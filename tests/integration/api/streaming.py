@@ -15,7 +15,7 @@ from httpx_sse import aconnect_sse
 from workers.api import server
 from workers.api.app import create_app
 from workers.api.core import Core
-from workers.api.following import Following
+from workers.api.following import FLOWING, Following, Stretch
 from workers.local.ports import free_ports
 
 
@@ -33,10 +33,10 @@ class Served:
 
 
 @asynccontextmanager
-async def served(core: Core, *, limit: int = 200) -> AsyncIterator[Served]:
+async def served(core: Core, *, limit: int = 200, stretch: Stretch = FLOWING) -> AsyncIterator[Served]:
     """An app over this core on a port of its own."""
     stopping = asyncio.Event()
-    following = Following(stopping=stopping, limit=limit)
+    following = Following(stopping=stopping, limit=limit, stretch=stretch)
     (port,) = free_ports(1)
     app = create_app(replace(core, following=following))
     where = server.ServerSettings(host="127.0.0.1", port=port)

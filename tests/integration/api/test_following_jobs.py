@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import httpx
@@ -13,6 +14,7 @@ from shared.jobs.model import RetryPolicy
 from shared.jobs.states import State
 from tests.integration.api.streaming import Reader, served
 from tests.integration.region import job
+from workers.api.following import WHOLE
 
 
 @pytest.fixture
@@ -60,6 +62,28 @@ async def test_plain_text_is_for_who_asks_for_nothing_else(api, region):
 
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert answer.text == "a\nb\n"
+
+
+async def test_where_answers_are_whole_lines_come_by_many_short_ones(core, region):
+    async with served(core, stretch=replace(WHOLE, seconds=0.4, after_first_seconds=0.1)) as api:
+        head = await region.submit(manifest=job(duration=1.5, logs="\n".join(numbered(20))))
+        await working(region)
+        reader, rounds = Reader(), 0
+        while reader.end is None:
+            await reader.read(api.url, logs_of(head.id))
+            rounds += 1
+
+    assert reader.texts == numbered(20)
+    assert rounds > 2
+
+
+async def test_where_answers_are_whole_what_can_not_be_gone_on_with_is_refused(core, region):
+    head = await region.submit(manifest=job(logs="a"))
+    async with served(core, stretch=WHOLE) as api, httpx.AsyncClient(base_url=api.url) as client:
+        answer = await client.get(logs_of(head.id), params={"follow": True})
+
+    assert answer.status_code == 503
+    assert "send Accept: text/event-stream" in answer.json()["detail"]
 
 
 async def test_executions_follow_each_other(api, region):

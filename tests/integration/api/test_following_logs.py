@@ -11,6 +11,7 @@ import pytest
 from tests.integration.api.streaming import Reader, served
 from tests.integration.api.test_gco_logs import JOBS, NAMESPACE, a_job, made, pods_of
 from workers.api import following
+from workers.api.following import Stretch
 
 LOGS = f"/api/v1/jobs/{NAMESPACE}/train/logs"
 
@@ -116,17 +117,23 @@ async def test_a_quiet_stream_is_kept_alive(api, region, monkeypatch):
                     break
 
 
-async def test_a_stream_ends_after_a_while_and_is_gone_on_with(api, region, monkeypatch):
-    monkeypatch.setattr(following, "LONGEST_SECONDS", 0.3)
+@pytest.mark.parametrize(
+    "stretch",
+    [Stretch(seconds=0.3), Stretch(seconds=60.0, after_first_seconds=0.2), Stretch(seconds=60.0, size=200)],
+    ids=["time", "time since the first line", "size"],
+)
+async def test_a_stream_that_is_long_ends_and_is_gone_on_with(core, region, stretch):
     await start(region, duration=2.0, logs="\n".join(numbered(20)))
     reader, rounds = Reader(), 0
 
-    while reader.end is None:
-        await reader.read(api.url, LOGS)
-        rounds += 1
+    async with served(core, stretch=stretch) as api:
+        while reader.end is None:
+            await reader.read(api.url, LOGS)
+            rounds += 1
 
     assert reader.texts == numbered(20)
     assert rounds > 1
+    assert [kind for kind, _ in reader.others].count("again") == rounds - 1
 
 
 async def test_a_process_follows_so_many_and_no_more(core, region):

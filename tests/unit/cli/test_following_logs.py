@@ -98,6 +98,19 @@ def test_a_stream_that_is_cut_off_is_gone_on_with_behind_its_last_line(
     assert pauses == [0.25, 0.375, 0.5625, 0.84375, 0.25, 0.375]
 
 
+def test_answers_that_end_for_their_length_are_gone_on_with_for_as_long_as_it_takes(
+    api: FakeApi, gpufleet: Run, capsys: pytest.CaptureFixture[str], pauses: list[float]
+) -> None:
+    quiet = [stream(other("again")) for _ in range(1000)]
+    api.on("GET", PATH, stream(line("one", "p1"), other("again")), *quiet, stream(line("two", "p2"), END))
+
+    assert gpufleet("logs", "job-1", "--follow") == 0
+
+    assert capsys.readouterr().out == "one\ntwo\n"
+    assert {request.headers.get("last-event-id") for request in api.requests[1:]} == {"p1"}
+    assert set(pauses) == {0.25}
+
+
 def test_an_api_that_stays_away_is_given_up(api: FakeApi, gpufleet: Run, capsys: pytest.CaptureFixture[str], pauses: list[float]) -> None:
     api.on("GET", PATH, stream(line("one", "p1")), httpx.ConnectError("refused"))
 

@@ -20,6 +20,8 @@ from shared.jobs.ports import Doorbell
 
 OPEN_SECONDS: Final = 5.0
 """How long a worker believes that a region is open. A drained one is asked for at each look, so that a resumption holds at once."""
+INTERRUPT_AFTER: Final = timedelta(seconds=2 * OPEN_SECONDS)
+"""How long after its drain what runs in a region is interrupted: a dispatcher that still believes it to be open would start it again."""
 RING_AGAIN: Final = timedelta(seconds=10)
 """When the sweeper rings at a region that was resumed: that bell may have been lost, or have met somebody who had just looked."""
 _MEETINGS: Final = 5
@@ -62,7 +64,7 @@ def drained(status: RegionStatus, now: datetime, *, by: str, reason: str | None,
             "reason": reason if reason is not None or not status.drained else status.reason,
             "move": move,
             "interrupt": interrupt,
-            "due": now if move or interrupt else None,
+            "due": now + INTERRUPT_AFTER if interrupt else now if move else None,
         }
     )
 

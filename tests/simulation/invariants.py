@@ -14,11 +14,17 @@ from typing import Any
 
 from shared.clusters import names
 from shared.jobs.model import Event, EventType, Head
+from shared.jobs.regions import RegionStatus
 from shared.jobs.states import LEGAL, State
 from shared.store import counters, items, keys
 from tests.simulation.dynamodb import Tables
 from tests.simulation.trace import Trace
 from workers.local.cluster import SimulatedCluster
+
+LATE_CLAIM = 45.0
+"""A dispatcher believes for 5 s that its region is open, and tries a claim that isn't answered for 30 s again."""
+LATEST_CLAIM = 900.0
+"""The same with a process that stands still for minutes, more than once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +44,16 @@ class Broken(Exception):  # noqa: N818 - it ends a run; the run's result is the 
 
 
 class TableInvariants:
-    """Heads, events, indexes and counters."""
+    """Heads, events, indexes and counters; and what is claimed in regions that are drained.
 
-    def __init__(self, tables: Tables, layout: keys.Layout, trace: Trace) -> None:
+    A claim may still come to a region after its drain, from a worker that had looked before: within `LATE_CLAIM` seconds, once nothing is
+    frozen or lost on its way any more (`strict_from`); before, within `LATEST_CLAIM`.
+    """
+
+    def __init__(self, tables: Tables, layout: keys.Layout, trace: Trace, *, now: Callable[[], float], strict_from: float) -> None:
+        self._now = now
+        self._strict_from = strict_from
+        self._drained: dict[str, float] = {}
         self._tables = tables
         self._layout = layout
         self._trace = trace
@@ -50,6 +63,9 @@ class TableInvariants:
 
     def check(self, touched: list[tuple[str, str]]) -> None:
         """Check every job that a write touched, and the counters."""
+        for pk, sk in touched:
+            if (pk, sk) == tuple(keys.region(pk.removeprefix("REGION#")).values()):
+                self._note_region(pk, sk)
         job_ids = dict.fromkeys(keys.job_id_of(pk) for pk, _ in touched if pk.startswith("JOB#"))
         for job_id in job_ids:
             self._check_job(job_id)
@@ -72,6 +88,30 @@ class TableInvariants:
         self._check_indexes(head, item)
         self._check_events(head, stored)
 
+    def _note_region(self, pk: str, sk: str) -> None:
+        status = items.from_item(RegionStatus, items.from_wire(self._tables.items(pk)[sk]))
+        if not status.drained:
+            self._drained.pop(status.region, None)
+        else:
+            self._drained.setdefault(status.region, self._now())
+
+    def _check_claim(self, before: Head, head: Head) -> None:
+        if head.fence <= before.fence:
+            raise Broken("the fence grows with every claim", f"{head.id}: {before.fence} -> {head.fence}")
+        since = self._drained.get(head.region)
+        if since is None:
+            return
+        self._trace.count("operators: claims after a drain")
+        late = self._now() - since
+        if late > LATEST_CLAIM or (since >= self._strict_from and late > LATE_CLAIM):
+            raise Broken("nothing is claimed in a region that has been drained for a while", f"{head.id}: {head.region}, {late:.0f} s")
+
+    def _check_move(self, before: Head, head: Head) -> None:
+        self._trace.count("operators: moves")
+        queued = before.state is head.state is State.QUEUED
+        if not (queued and head.any_region and head.fence > before.fence and head.object is None):
+            raise Broken("only a queued job that may run anywhere is moved, and its fence grows", f"{before} became {head}")
+
     def _check_step(self, before: Head, head: Head) -> None:
         where = f"{head.id}: {before.state} -> {head.state} (revision {before.revision} -> {head.revision})"
         if head.state is not before.state:
@@ -83,14 +123,20 @@ class TableInvariants:
         for name in ("revision", "fence", "execution", "attempts", "interruptions"):
             if getattr(head, name) < getattr(before, name):
                 raise Broken(f"{name} never falls", f"{head.id}: {getattr(before, name)} -> {getattr(head, name)}")
-        if head.object is not None:
-            uid = self.executions[head.id].setdefault(head.execution, head.object.uid)
-            if uid != head.object.uid:
-                raise Broken("an execution has one committed object", f"{head.id}/{head.execution}: {uid}, {head.object.uid}")
-        if head.state is State.CLAIMED and before.state is State.QUEUED and head.fence <= before.fence:
-            raise Broken("the fence grows with every claim", f"{head.id}: {before.fence} -> {head.fence}")
+        self._check_object(head)
+        if head.state is State.CLAIMED and before.state is State.QUEUED:
+            self._check_claim(before, head)
+        if head.region != before.region:
+            self._check_move(before, head)
         if head.state is State.PENDING and before.state is State.CLAIMED and head.fence != before.fence:
             raise Broken("a commit carries the fence of its claim", where)
+
+    def _check_object(self, head: Head) -> None:
+        if head.object is None:
+            return
+        uid = self.executions[head.id].setdefault(head.execution, head.object.uid)
+        if uid != head.object.uid:
+            raise Broken("an execution has one committed object", f"{head.id}/{head.execution}: {uid}, {head.object.uid}")
 
     def _check_indexes(self, head: Head, item: dict[str, Any]) -> None:
         found = {name: item[name] for name in keys.INDEX_KEYS if name in item}

@@ -62,7 +62,7 @@ class Users:
         """Whoever's Job took the name still has it, as it was."""
         if plan.stranger_uid is None:
             return
-        head = self._head(plan)
+        head = self._head(plan).model_copy(update={"region": plan.stranger_region, "execution": 1})
         found = self._kubectl(head, "GET", f"{JOBS}/{Bundles().name(head)}")
         metadata = found.get("metadata", {})
         if metadata.get("uid") != plan.stranger_uid or metadata.get("deletionTimestamp") or RELEASED in metadata.get("annotations", {}):
@@ -84,7 +84,7 @@ class Users:
     async def _submit(self, plan: Plan) -> None:
         """A client of the API sends the job, again and again under the same key until it has an answer."""
         request = request_of(plan.request, plan.key)
-        result = await self._insist(lambda api: api.submission.submit(request))
+        result = await self.insist(lambda api: api.submission.submit(request))
         self._tell(f"{plan.key} is {result.head.id} ({plan.kind}, {'new' if result.created else 'known'})")
         if plan.job_id not in (None, result.head.id):
             raise Broken("one idempotency key, one job", f"{plan.key}: {plan.job_id} and {result.head.id}")
@@ -94,7 +94,7 @@ class Users:
         """Another request under a key that is taken."""
         request = request_of({**plan.request, "priority": 77}, plan.key)
         try:
-            result = await self._insist(lambda api: api.submission.submit(request))
+            result = await self.insist(lambda api: api.submission.submit(request))
         except KeyTakenError:
             return
         raise Broken("a key stands for one request", f"{plan.key}: accepted as {result.head.id}")
@@ -102,7 +102,7 @@ class Users:
     async def _cancel(self, plan: Plan) -> None:
         job_id = plan.job_id or ""
         try:
-            head = await self._insist(lambda api: api.cancellation.cancel(job_id, reason="no longer wanted", by="a user"))
+            head = await self.insist(lambda api: api.cancellation.cancel(job_id, reason="no longer wanted", by="a user"))
         except ConflictError:
             self._tell(f"{plan.key} had ended before it was cancelled")
             return
@@ -142,8 +142,9 @@ class Users:
         found = self._kubectl(head, "POST", JOBS, body=stranger(Bundles().name(head)))
         self._tell(f"kubectl create job {Bundles().name(head)}: {found.get('code', 201)}")
         plan.stranger_uid = found.get("metadata", {}).get("uid")
+        plan.stranger_region = head.region
 
-    async def _insist(self, request: Callable[[Api], Awaitable[Any]]) -> Any:
+    async def insist(self, request: Callable[[Api], Awaitable[Any]]) -> Any:
         """Send a request to the API until it is answered."""
         while True:
             process, api = self._chance.choice(self._doors)

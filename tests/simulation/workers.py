@@ -11,6 +11,7 @@ from uuid import UUID
 from shared.clusters.api import KubernetesApi
 from shared.jobs.cancellation import Cancellation
 from shared.jobs.changes import Changes
+from shared.jobs.regions import RegionControl
 from shared.jobs.submission import Submission
 from shared.jobs.sweeping import Sweeper
 from shared.queues.doorbell import SqsDoorbell
@@ -19,6 +20,7 @@ from shared.settings import Settings, dead_letter_queue
 from shared.store.jobs import Jobs
 from shared.store.keys import Layout
 from shared.store.objects import S3Objects
+from shared.store.regions import Regions
 from shared.store.rejections import Rejections
 from shared.store.specifications import Specifications
 from shared.store.table import Table
@@ -173,12 +175,16 @@ class Api:
     def __init__(self) -> None:
         self.submission: Submission
         self.cancellation: Cancellation
+        self.control: RegionControl
 
     async def main(self, services: Services, life: Life) -> None:
         """Be there until killed or stopped."""
         core = _core(services, life)
         self.submission = way_in(core).submission
         self.cancellation = Cancellation(store=core.store, changes=core.changes)
+        self.control = RegionControl(
+            statuses=Regions(core.table), regions=services.settings.regions, doorbell=core.doorbell, clock=core.clock
+        )
         await life.stop.wait()
 
 

@@ -32,6 +32,7 @@ class Plan:
     pause_at: float | None = None
     job_id: str | None = None
     stranger_uid: str | None = None
+    stranger_region: str | None = None
     endless: bool = False
 
 
@@ -44,18 +45,18 @@ class Kind:
     spec: Mapping[str, Any] = field(default_factory=dict)
 
 
-def draw(chance: random.Random, number: int, regions: tuple[str, ...], until: float) -> Plan:
-    """The `number`-th job of a run whose users are busy until a time."""
+def draw(chance: random.Random, number: int, regions: tuple[str, ...], until: float, *, since: float = 0.0) -> Plan:
+    """The `number`-th job of a run whose users are busy until a time; `since` for one of those that come later."""
     name = chance.choice(list(_KINDS))
     kind = _KINDS[name](chance)
     key = f"key-{number}"
-    submit_at = chance.uniform(0.0, until) if chance.random() < 0.8 else 0.0
+    submit_at = chance.uniform(since, until) if chance.random() < 0.8 else since
     duration = chance.choice((0.0, 0.5, 5.0, 40.0, 120.0)) * chance.random()
     steering = {"duration": f"{duration:.2f}", **kind.steering}
     request = {
         "manifest": _manifest(f"job-{number}", steering, kind.spec),
         "supporting": [_service(f"rendezvous-{number}")] if chance.random() < 0.2 else [],
-        "target_region": chance.choice((*regions, "any")),
+        "target_region": chance.choice((*regions, "any", "any")),
         "priority": chance.choice((0, 0, 50, 100)),
         **kind.options,
     }
@@ -85,11 +86,13 @@ def request_of(content: Mapping[str, Any], key: str) -> JobRequest:
 def wrong_end(plan: Plan, head: Head) -> str | None:
     """What is wrong with how a job ended; None where it ended as it had to."""
     ended = (head.state, head.reason if head.state is State.FAILED else None)
-    if ended not in _allowed(plan):
+    if ended not in _allowed(plan, head):
         return f"{plan.kind}: {head.state}, {head.reason}: {head.message}"
     if plan.kind not in _ATTEMPTS:
         return None
     expected = _ATTEMPTS[plan.kind](head)
+    if plan.kind == "flaky" and head.any_region:
+        return None  # each cluster counts the starts of its own, and the job may have been moved
     # An attempt that fails while its machine is taken away counts as an interruption.
     least = expected if head.state is State.FAILED else max(0, expected - head.interruptions)
     if not least <= head.attempts <= expected:
@@ -109,7 +112,7 @@ _ATTEMPTS: dict[str, Callable[[Head], int]] = {
 """How many attempts must have failed, for those kinds of which it is known."""
 
 
-def _allowed(plan: Plan) -> list[tuple[State, str | None]]:
+def _allowed(plan: Plan, head: Head) -> list[tuple[State, str | None]]:
     succeeded, cancelled = (State.SUCCEEDED, None), (State.CANCELLED, None)
     match plan.kind:
         case "doomed":
@@ -122,7 +125,9 @@ def _allowed(plan: Plan) -> list[tuple[State, str | None]]:
             return [succeeded, (State.FAILED, "queue timeout")]
         case "cancelled":
             return [cancelled] if plan.endless else [cancelled, succeeded]
-        case "stranger" if plan.stranger_uid is not None:
+        case "flaky" if head.any_region:
+            return [succeeded, (State.FAILED, "BackoffLimitExceeded")]
+        case "stranger" if plan.stranger_uid is not None and plan.stranger_region == head.region:
             return [(State.FAILED, "name taken")]
         case "deleted":
             return [(State.FAILED, "deleted on the cluster")]

@@ -25,6 +25,7 @@ from tests.simulation.dynamodb import TABLE, Tables
 from tests.simulation.faults import Faults
 from tests.simulation.invariants import Broken, ClusterInvariants, TableInvariants, Violation
 from tests.simulation.loop import DeadlockError, LivelockError, VirtualTimeLoop
+from tests.simulation.operators import LAST_DRAIN, LAST_RESUME, Operators
 from tests.simulation.processes import Clock, Main, Process, make_task
 from tests.simulation.s3 import Bucket
 from tests.simulation.sqs import Queues
@@ -97,7 +98,7 @@ class _World:
         )
         self._chance = chance = random.Random(f"{seed}/world")
         busy = chance.choice((30.0, 120.0, 400.0))
-        regions = ("eu-west-1", "us-east-1")[: chance.choice((1, 1, 2))]
+        regions = ("eu-west-1", "us-east-1")[: chance.choice((1, 2, 2))]
         settings = Settings(
             regions=regions, table=TABLE, dispatch_slots=chance.choice((1, 2, 8)), kueue_queue=chance.choice((None, None, None, "fleet"))
         )
@@ -116,7 +117,9 @@ class _World:
             trace=trace,
             chance=random.Random(f"{seed}/processes"),
         )
-        self._table = TableInvariants(self._services.tables, keys.Layout(), trace)
+        self._table = TableInvariants(
+            self._services.tables, keys.Layout(), trace, now=loop.time, strict_from=self._services.faults.calm_at + LAST_DRAIN
+        )
         self._services.tables.on_write = self._check_table
         self._seen = {region: ClusterInvariants(cluster, self._table, trace, self._verdict.report) for region, cluster in clusters.items()}
         self._widest_skew = chance.choice((0.0, 0.5, 5.0, 30.0))
@@ -125,6 +128,11 @@ class _World:
         self._processes = [*self._workers(regions), *(process for process, _ in doors)]
         self._plans = [draw(chance, number, regions, busy) for number in range(chance.randint(2, 5))]
         self._users = Users(self._services, doors, self._table.heads, chance)
+        self._operators = Operators(self._services, self._users, random.Random(f"{seed}/operators"))
+        if self._operators.returns:
+            calm_at = self._services.faults.calm_at
+            late = draw(chance, len(self._plans), regions, calm_at + LAST_RESUME, since=calm_at + LAST_DRAIN + 60.0)
+            self._plans.append(late)
         self._disturber = Disturber(self._services, self._processes, self._table.heads)
 
     def run(self) -> Result:
@@ -177,6 +185,7 @@ class _World:
             process.start()
         users = [self._start(self._users.use(plan)) for plan in self._plans]
         self._start(self._disturber.disturb())
+        users.append(self._start(self._operators.operate()))
         self._start(self._watch_for_rest(users))
         await self._verdict.over
 

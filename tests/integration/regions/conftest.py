@@ -22,6 +22,7 @@ async def pair(fleet_resources: FleetResources, tmp_path: Path, monkeypatch: pyt
     """East and west without workers. What is believed for seconds is asked for anew; a lost bell rings after one."""
     monkeypatch.setattr(placement, "FRESH", timedelta(0))
     monkeypatch.setattr(regions, "RING_AGAIN", timedelta(seconds=1))
+    monkeypatch.setattr(regions, "INTERRUPT_AFTER", timedelta(seconds=regions.OPEN_SECONDS + 0.5))
     for module in (change, submission, transitions):
         monkeypatch.setattr(module, "first_ring", lambda now: now + timedelta(seconds=1))
     async with running_regions(fleet_resources, tmp_path, (EAST, WEST), lease_seconds=3.0) as running:

@@ -7,6 +7,11 @@ import os
 import subprocess
 import sys
 
+import pytest
+from mangum import Mangum
+
+from workers.api import lambda_handler
+
 SCRIPT = """
 import json, sys
 from workers.api import lambda_handler
@@ -75,3 +80,24 @@ def test_whoever_api_gateway_does_not_know_is_nobody_whatever_the_headers_say(aw
 
     assert [answer["statusCode"] for answer in found] == [401, 401]
     assert "no credentials" in json.loads(found[0]["body"])["detail"]
+
+
+@pytest.mark.parametrize(("lines", "status"), [(1_000_000, 200), (1_300_000, 503)], ids=["what Lambda gives", "more than that"])
+def test_an_answer_that_lambda_would_refuse_is_told_with_what_to_do(monkeypatch, lines, status):
+    """Four bytes a line in the answer, and five as JSON, in which its newline is escaped."""
+
+    async def app(scope, receive, send):
+        headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"x-request-id", b"0123456789abcdef0123456789abcdef")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"abc\n" * lines})
+
+    monkeypatch.setattr(lambda_handler, "_adapter", lambda: Mangum(app, lifespan="off"))
+
+    answer = lambda_handler.handler(event("GET", "/fleet/v1/jobs/1/logs"), None)
+
+    assert answer["statusCode"] == status
+    assert len(json.dumps(answer)) <= lambda_handler.LARGEST
+    if status == 503:
+        told = json.loads(answer["body"])
+        assert told["request_id"] == answer["headers"]["x-request-id"] == "0123456789abcdef0123456789abcdef"
+        assert "6291456 at most: ask for less" in told["detail"]

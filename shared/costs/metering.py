@@ -22,7 +22,11 @@ NOT_ENDED: Final = "a pod had not ended yet"
 
 
 def cost_of(pods: Sequence[PodUsage], nodes: Iterable[NodeUsage], rates: Rates, at: datetime, *, ended: bool) -> Spent:
-    """What pods have cost up to a time, or in all where they have `ended`. They are of one execution, the nodes those that they name."""
+    """What pods have cost up to a time, or in all where they have `ended`. They are of one execution, the nodes those that they name.
+
+    Clusters tell times in whole seconds, cut off; so is `at`, or else an execution would cost less at its end than it did before.
+    """
+    at = at.replace(microsecond=0)
     there = [pod if pod.end is not None else replace(pod, end=max(at, pod.start)) for pod in pods]
     start = min((pod.start for pod in there), default=at)
     end = max((pod.end for pod in there if pod.end is not None), default=at)

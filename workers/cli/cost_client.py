@@ -32,5 +32,10 @@ class CostClient(FleetClient):
         return self._get(f"{_COSTS}/reports", filters, reports=list)
 
     def write_cost_report(self, wanted: Mapping[str, Any]) -> Json:
-        """Write a report; its summary."""
-        return self._object(self._send("POST", f"{_COSTS}/reports", json=dict(wanted)), allocation_key=str, total_cost=str)
+        """Write a report; its summary. What is refused here is an option: nothing is sent but them."""
+        try:
+            return self._object(self._send("POST", f"{_COSTS}/reports", json=dict(wanted)), allocation_key=str, total_cost=str)
+        except CommandError as error:
+            if error.code is not ExitCode.FAILED or not error.faults:
+                raise
+            raise CommandError(error.message, code=ExitCode.USAGE, faults=error.faults) from error

@@ -39,7 +39,7 @@ def table(totals: Sequence[Mapping[str, Any]], heading: str) -> None:
     for one in totals:
         style = "dim" if one["idle"] else ""
         money = [usd(one[name]) for name in ("total_cost", "gpu_cost", "cpu_cost", "ram_cost")]
-        hours = [f"{Decimal(one[name]):,.2f}" for name in ("gpu_hours", "cpu_core_hours")]
+        hours = [usd(one[name]) for name in ("gpu_hours", "cpu_core_hours")]
         bar = Bar(size=float(most), begin=0, end=float(one["total_cost"]), width=_BAR, color="bright_black" if one["idle"] else "blue")
         own_name = [output.safe(str(one.get("name") or "-"))] if named else []
         cells = [output.safe(str(one["key"]))[:120] + _idle(one), *own_name, money[0] + _star(one), *money[1:], *hours]

@@ -43,7 +43,7 @@ def report(
         raise CommandError.at("--to", to, "must come with --from")
     wanted: dict[str, Any] = {} if region is None else {"region": region}
     if since is not None:
-        wanted |= {"start": _time("--from", since), "end": _time("--to", to or "now")}
+        wanted |= _window(since, to)
     else:
         wanted |= {"hours": hours or 24}
     with CostClient(api, key) as client:
@@ -133,8 +133,8 @@ def _show(answer: Mapping[str, Any], by: str) -> None:
     totals = answer["totals"]
     if not answer["reports"]:
         output.say(f"nothing is known: no report of the schedule lies within {_span(answer)} in {answer['region']}")
-        due, start = output.moment(answer["next_report_after"]), answer["start"]
-        output.say(f"the next is written after {due}; `gpufleet costs report --from {start} --region {answer['region']}` writes one now")
+        due = output.moment(answer["next_report_after"])
+        output.say(f"the next is written after {due}; `{_asking(answer)}` writes one now")
         return
     if totals:
         table(totals, by.upper())
@@ -153,6 +153,17 @@ def _show(answer: Mapping[str, Any], by: str) -> None:
         output.say(f"no reports of {_spans(answer['missing'])}")
     if summary:
         _tell_prices(summary)
+
+
+def _asking(answer: Mapping[str, Any]) -> str:
+    """The command that writes a report of what was asked for, as far as one may cover it."""
+    from shared.costs.windows import LONGEST, SHORTEST
+
+    start, end = (datetime.fromisoformat(answer[name]) for name in ("start", "end"))
+    end = end.replace(microsecond=0)
+    start = min(max(start, end - LONGEST), end - SHORTEST)
+    times = [moment.isoformat().replace("+00:00", "Z") for moment in (start.replace(microsecond=0), end)]
+    return f"gpufleet costs report --from {times[0]} --to {times[1]} --region {answer['region']}"
 
 
 def _tell_summary(summary: Mapping[str, Any]) -> None:
@@ -190,9 +201,22 @@ def _span(one: Mapping[str, Any]) -> str:
 
 
 def usd(text: str) -> str:
-    """Money as people read it: cents, and more digits where there would be none."""
+    """Money, or hours, as people read it: cents, and more digits where there would be none."""
     amount = Decimal(text)
     return f"{amount:,.2f}" if not amount or abs(amount) >= Decimal("0.01") else f"{amount:.3g}"
+
+
+def _window(since: str, to: str | None) -> dict[str, str]:
+    """The time of a report. Raises CommandError."""
+    from shared.costs.windows import LONGEST, SHORTEST
+
+    start, end = _time("--from", since), _time("--to", to or "now")
+    length = datetime.fromisoformat(end) - datetime.fromisoformat(start)
+    if length <= timedelta(0) and to is not None:
+        raise CommandError.at("--to", to, f"must be after --from, {start}")
+    if not SHORTEST <= length <= LONGEST:
+        raise CommandError.at("--from", since, f"must be from 5 minutes to 7 days before the end, {end}")
+    return {"start": start, "end": end}
 
 
 def _time(field: str, text: str) -> str:

@@ -112,7 +112,7 @@ def test_of_a_time_without_a_report_no_sum_is_told(api, gpufleet, capsys, tmp_pa
     told = capsys.readouterr().err
     assert "no report of the schedule lies within 2026-05-17 10:00:00 UTC to 2026-05-17 11:00:00 UTC in us-east-1" in told
     assert "the next is written after 2026-05-17 12:00:00 UTC" in told
-    assert "`gpufleet costs report --from 2026-05-17T10:00:00Z --region us-east-1` writes one now" in told
+    assert "`gpufleet costs report --from 2026-05-17T10:00:00Z --to 2026-05-17T11:00:00Z --region us-east-1` writes one now" in told
     assert "costs.png is not written" in told
     assert "0.00" not in told
     assert "nothing was used" not in told
@@ -154,6 +154,47 @@ def test_a_report_of_what_nobody_knows_is_not_found(api, gpufleet, capsys):
     assert gpufleet("costs", "report") == 3
 
     assert "Usage of 'x' not found" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "asked"),
+    [
+        ("2026-05-01T10:00:00Z", "2026-05-17T11:00:00.5Z", "--from 2026-05-10T11:00:00Z --to 2026-05-17T11:00:00Z"),
+        ("2026-05-17T10:58:00Z", "2026-05-17T11:00:00Z", "--from 2026-05-17T10:55:00Z --to 2026-05-17T11:00:00Z"),
+    ],
+    ids=["longer-than-a-report", "shorter-than-a-report"],
+)
+def test_the_report_that_is_proposed_is_one_that_may_be_written(api, gpufleet, capsys, start, end, asked):
+    api.on("GET", COSTS, answer(start=start, end=end, reports=0, total_cost="0", next_report_after="2026-05-17T12:00:00Z"))
+
+    assert gpufleet("costs", "show", "--from", "20d") == 0
+
+    assert f"gpufleet costs report {asked} --region us-east-1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("times", "told"),
+    [
+        (["--from", "1m"], "--from: 1m: must be from 5 minutes to 7 days before the end"),
+        (["--from", "10d"], "--from: 10d: must be from 5 minutes to 7 days before the end"),
+        (["--from", "10m", "--to", "20m"], "--to: 20m: must be after --from"),
+    ],
+    ids=["short", "long", "backwards"],
+)
+def test_a_time_that_no_report_may_cover_is_told_by_the_option_that_says_it(api, gpufleet, capsys, times, told):
+    assert gpufleet("costs", "report", *times) == 2
+
+    assert told in capsys.readouterr().err
+    assert api.requests == []
+
+
+def test_what_the_api_refuses_of_a_report_is_a_bad_option(api, gpufleet, capsys):
+    problems = [{"pointer": "/region", "value": "mars-1", "rule": "must be a region of the fleet: us-east-1"}]
+    api.on("POST", f"{COSTS}/reports", {"detail": "1 problem", "problems": problems}, status=422)
+
+    assert gpufleet("costs", "report", "--region", "mars-1") == 2
+
+    assert "/region: mars-1: must be a region of the fleet" in capsys.readouterr().err
 
 
 def test_a_report_is_asked_for(api, gpufleet, capsys):

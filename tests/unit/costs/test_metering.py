@@ -106,6 +106,14 @@ def test_one_that_runs_costs_what_it_has_used_up_to_now():
     assert told.usd == Decimal("1.8") * Decimal("1.5")  # a quarter of 7.20 an hour, for an hour and for half of one
 
 
+def test_it_never_costs_less_at_its_end_than_it_did_before():
+    late = at("09:00:10") + timedelta(microseconds=900_000)
+    before = cost_of([pod("p1", "09:00")], [node()], FLAT, late, ended=False)
+    after = cost_of([pod("p1", "09:00", "09:00:10")], [node()], FLAT, late, ended=True)
+
+    assert before == after
+
+
 def test_a_pod_that_begins_after_the_clock_of_whoever_asks_has_cost_nothing_yet():
     told = cost_of([pod("p1", "10:00")], [node()], FLAT, at("09:59"), ended=False)
 

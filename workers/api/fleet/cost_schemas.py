@@ -143,7 +143,7 @@ class CostReportsAnswer(BaseModel):
 class CostReportWanted(Strict):
     """A report of the last hours (24, unless said), or of a time of 5 minutes to 7 days."""
 
-    region: str | None = Field(default=None, max_length=64)
+    region: str | None = Field(default=None, min_length=1, max_length=64)
     hours: int | None = Field(default=None, ge=1, le=168)
     start: Moment | None = None
     end: Moment | None = None

@@ -29,7 +29,7 @@ from workers.costing import Costing
 
 router = APIRouter(prefix="/costs", tags=["Fleet: costs"], route_class=StrictRoute)
 
-Region = Annotated[str | None, Query(max_length=64, description="That of this API, unless said.")]
+Region = Annotated[str | None, Query(min_length=1, max_length=64, description="That of this API, unless said.")]
 Label = Annotated[str | None, Query(min_length=1, max_length=316, description="The key of a label; with `by=label` only.")]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 _DAY = timedelta(hours=24)

@@ -91,8 +91,9 @@ class Template:
 
     def named(self, kind, field):
         """Properties of the resources of a type, by one of them, resolved."""
-        found = {self.resolve(one[field]): one for one in self.of(kind).values()}
-        assert len(found) == len(self.of(kind))
+        having = [one for one in self.of(kind).values() if field in one]
+        found = {self.resolve(one[field]): one for one in having}
+        assert len(found) == len(having)
         return found
 
     def one(self, kind):
@@ -116,6 +117,8 @@ class Template:
                 return KEY if self.resources[name]["Type"] == "AWS::KMS::Key" else f"{name}.{attribute}"
             case {"Fn::Join": [separator, parts]}:
                 return separator.join(str(self.resolve(part)) for part in parts)
+            case {"Fn::Sub": text}:
+                return text.replace("${AWS::AccountId}", ACCOUNT).replace("${AWS::URLSuffix}", "amazonaws.com")
             case {"Fn::ImportValue": name}:
                 return name
         return {key: self.resolve(one) for key, one in value.items()}

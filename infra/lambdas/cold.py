@@ -1,7 +1,7 @@
 """How long a cold start imports a package: in a fresh interpreter that sees the package and the standard library, and nothing else.
 
-Modules are compiled each time, as on Lambda, where nothing can be written beside them. It is processor time that is told: nothing waits for a
-disk then, and what else the machine does is no part of it.
+Nothing is written beside the modules, as nothing can be on Lambda. It is processor time that is told: what waits for a disk, and what else
+the machine does, is no part of it.
 """
 
 from __future__ import annotations

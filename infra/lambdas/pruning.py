@@ -50,7 +50,7 @@ def _kubernetes_validate(path: str, _: Collection[str]) -> bool:
 
 
 def _pyarrow(path: str, _: Collection[str]) -> bool:
-    """What tables and Parquet need: no network, no other formats, no query engine's plans; each shared library once, by its own name."""
+    """What tables and Parquet need, and what that is linked against: no network, no other formats; each library once, by its own name."""
     name = PurePosixPath(path).name
     if "/src/" in path or name.startswith(_ARROW_UNUSED):
         return False
@@ -59,7 +59,7 @@ def _pyarrow(path: str, _: Collection[str]) -> bool:
 
 
 _ARROW_UNUSED: Final = (
-    *("libarrow_flight", "libarrow_substrait", "libarrow_s3", "libarrow_python_flight"),
+    *("libarrow_flight", "libarrow_s3", "libarrow_python_flight"),
     *("_flight", "_substrait", "_s3fs", "_gcsfs", "_azurefs", "_hdfs", "_orc", "_dataset_orc", "_pyarrow_cpp_tests", "_cuda"),
 )
 

@@ -1,0 +1,64 @@
+"""That a package is tried by itself: what it lacks, and what it writes, is found."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from infra.functions import Function
+from infra.lambdas.__main__ import build_all
+from infra.lambdas.distributions import HOST, HOST_PYTHON, Target
+from tests.infra.lambdas.runtime import FailedError, container
+
+pytestmark = pytest.mark.infra
+
+
+def function(handler: str) -> Function:
+    return Function(name="tried", text="", handler=handler, role="none", memory_mb=128, timeout_seconds=3, sources=())
+
+
+@pytest.mark.parametrize(
+    "lacking", ["tenacity", "shared/aws.py", "typing_extensions.py"], ids=["a-package", "a-module-of-ours", "a-module"]
+)
+async def test_a_package_that_lacks_something_does_not_even_start(packages, tmp_path, lacking):
+    _, root = packages("ingest")
+    partial = tmp_path / "partial"
+    shutil.copytree(root, partial)
+    place = partial / lacking
+    shutil.rmtree(place) if place.is_dir() else place.unlink()
+
+    async with container(function("workers.ingest.handler.handler"), partial, tmp_path, {}) as running:
+        with pytest.raises(FailedError, match="ModuleNotFoundError"):
+            await running({})
+
+
+async def test_nothing_installed_is_seen_and_nothing_is_written(tmp_path):
+    root = tmp_path / "package"
+    root.mkdir()
+    (root / "tried.py").write_text(
+        "import os, tempfile\n"
+        "def sees(event, context):\n    import pydantic\n"
+        "def writes(event, context):\n    open(os.path.join(os.environ['LAMBDA_TASK_ROOT'], 'cache'), 'w')\n"
+        "def elsewhere(event, context):\n    os.mkdir(os.path.expanduser('~/.cache-of-a-test'))\n"
+        "def temporary(event, context):\n    with tempfile.TemporaryFile() as file: return file.write(b'x')\n"
+    )
+    told = {}
+    for name in ("sees", "writes", "elsewhere", "temporary"):
+        async with container(function(f"tried.{name}"), root, tmp_path, {}) as running:
+            try:
+                told[name] = await running({})
+            except FailedError as failed:
+                told[name] = str(failed).partition(":")[0]
+
+    assert told == {"sees": "ModuleNotFoundError", "writes": "OSError", "elsewhere": "OSError", "temporary": 1}
+
+
+def test_the_same_source_gives_the_same_bytes_and_other_source_others(packages, tmp_path, monkeypatch):
+    package, _ = packages("health")
+    (again,) = build_all([package.function], Target.checked(HOST_PYTHON, HOST), tmp_path)
+    assert again.digest == package.digest
+
+    monkeypatch.setattr("infra.lambdas.packages._metadata", lambda: iter([("other", b"")]))
+    (other,) = build_all([package.function], Target.checked(HOST_PYTHON, HOST), tmp_path)
+    assert other.digest != package.digest

@@ -14,6 +14,7 @@ from infra.cdk.cluster import TOLERATED, FleetCluster
 from infra.cdk.nag import acknowledge
 from infra.cdk.names import Naming
 from infra.cdk.nodes import GPU_PRESENT, GPU_TAINT, POOL_LABEL, SYSTEM
+from infra.cdk.rights import pods
 from infra.cdk.settings import Chart
 
 _TIMEOUT: Final = Duration.minutes(10)
@@ -23,6 +24,7 @@ _ON_GPUS: Final[dict[str, Any]] = {
     "tolerations": [{"key": GPU_TAINT[0], "operator": "Exists", "effect": "NoSchedule"}],
 }
 _AUTOSCALER: Final = "cluster-autoscaler"
+_AUTOSCALER_NAMESPACE: Final = "kube-system"
 
 
 class FleetCharts(Construct):
@@ -41,7 +43,7 @@ class FleetCharts(Construct):
         self._chart(
             _AUTOSCALER,
             charts.autoscaler,
-            "kube-system",
+            _AUTOSCALER_NAMESPACE,
             {
                 "cloudProvider": "aws",
                 "awsRegion": region,
@@ -73,9 +75,7 @@ class FleetCharts(Construct):
 
     def _autoscaler_role(self, naming: Naming, region: str) -> None:
         owned = {f"aws:ResourceTag/k8s.io/cluster-autoscaler/{naming.cluster(region)}": "owned"}
-        role = self._cluster.pods_role(
-            "AutoscalerRole",
-            name=naming.role("autoscaler", region),
+        policy = iam.PolicyDocument(
             statements=[
                 iam.PolicyStatement(
                     actions=[
@@ -97,7 +97,14 @@ class FleetCharts(Construct):
                     resources=["*"],
                     conditions={"StringEquals": owned},
                 ),
-            ],
+            ]
+        )
+        role = iam.Role(
+            self,
+            "AutoscalerRole",
+            role_name=naming.role("autoscaler", region),
+            assumed_by=pods(naming, namespace=_AUTOSCALER_NAMESPACE, account=_AUTOSCALER, region=region),
+            inline_policies={"autoscaler": policy},
         )
         acknowledge(
             role,
@@ -105,4 +112,4 @@ class FleetCharts(Construct):
             "what is described knows no resource; sizes are changed only of groups that carry this cluster's tag",
             "Resource::*",
         )
-        self._cluster.role_of_pods(_AUTOSCALER, namespace="kube-system", role_arn=role.role_arn)
+        self._cluster.role_of_pods(_AUTOSCALER, namespace=_AUTOSCALER_NAMESPACE, role_arn=role.role_arn)

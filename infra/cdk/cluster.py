@@ -145,16 +145,6 @@ class FleetCluster(Construct):
             role_arn=role_arn,
         )
 
-    def pods_role(self, construct_id: str, *, name: str, statements: list[iam.PolicyStatement]) -> iam.Role:
-        """A role for pods of this cluster."""
-        return iam.Role(
-            self,
-            construct_id,
-            role_name=name,
-            assumed_by=iam.SessionTagsPrincipal(iam.ServicePrincipal("pods.eks.amazonaws.com")),
-            inline_policies={"pods": iam.PolicyDocument(statements=statements)},
-        )
-
 
 def _policy(name: str) -> str:
     return f"Policy::arn:<AWS::Partition>:iam::aws:policy/{name}"

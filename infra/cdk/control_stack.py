@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from aws_cdk import Aws, CfnOutput, RemovalPolicy, Stack
+from aws_cdk import CfnOutput, RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
@@ -20,7 +20,7 @@ from infra.cdk.http_api import FleetApi
 from infra.cdk.key import FleetKey
 from infra.cdk.names import Naming
 from infra.cdk.queues import FleetQueue
-from infra.cdk.rights import worker_role
+from infra.cdk.rights import pods, worker_role
 from infra.cdk.settings import Installation
 from infra.cdk.storage import FleetBucket
 from infra.cdk.table import FleetTable
@@ -148,7 +148,7 @@ class ControlStack(Stack):
                 worker=role.worker,
                 naming=self.naming,
                 key=self.key.key_arn,
-                trusted=_pod(self.naming, role.worker, region),
+                trusted=pods(self.naming, namespace=WORKERS_NAMESPACE, account=role.worker, region=region),
                 region=region,
             )
             for role in ROLES
@@ -175,18 +175,3 @@ class ControlStack(Stack):
             short = "".join(part.capitalize() for part in name.removeprefix(f"{settings.queue_prefix}-").split("-"))
             CfnOutput(self, f"QueueUrl{short}", value=queue.queue.queue_url, description=name)
             CfnOutput(self, f"DeadLettersUrl{short}", value=queue.dead.queue_url, description=dead_letter_queue(name))
-
-
-def _pod(naming: Naming, worker: str, region: str) -> iam.IPrincipal:
-    """The pods of a worker on one cluster, as EKS Pod Identity says who they are.
-
-    https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html; it puts cluster, namespace and
-    service account into tags of the session.
-    """
-    tags = {
-        "aws:SourceAccount": Aws.ACCOUNT_ID,
-        "aws:RequestTag/eks-cluster-arn": naming.cluster_arn(region),
-        "aws:RequestTag/kubernetes-namespace": WORKERS_NAMESPACE,
-        "aws:RequestTag/kubernetes-service-account": worker,
-    }
-    return iam.SessionTagsPrincipal(iam.ServicePrincipal("pods.eks.amazonaws.com", conditions={"StringEquals": tags}))

@@ -24,7 +24,8 @@ from infra.functions import FUNCTIONS
 from shared.health import telling
 from shared.health.figures import figures_of
 from shared.health.model import FleetHealth, RegionHealth, WebhookHealth
-from shared.metrics.plan import MONTH_HOURS, REGIONAL
+from shared.metrics.plan import MONTH_HOURS
+from shared.metrics.rollups import REGIONAL
 
 MONTH_MINUTES: Final = MONTH_HOURS * 60
 MONTH_DAYS: Final = Decimal(MONTH_HOURS) / 24

@@ -37,6 +37,19 @@ def worker_role(
     return role
 
 
+def pods(naming: Naming, *, namespace: str, account: str, region: str) -> iam.IPrincipal:
+    """The pods of a service account on one cluster, as EKS Pod Identity says who they are: it tags the session with all three.
+
+    https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html
+    """
+    tags = {
+        "aws:RequestTag/eks-cluster-arn": naming.cluster_arn(region),
+        "aws:RequestTag/kubernetes-namespace": namespace,
+        "aws:RequestTag/kubernetes-service-account": account,
+    }
+    return iam.SessionTagsPrincipal(iam.ServicePrincipal("pods.eks.amazonaws.com", conditions={"StringEquals": tags}))
+
+
 def _with_logs(role: Role) -> Role:
     """The role with the right to the log of each function that has it: the API is one worker and several functions."""
     mine = tuple(logs(function.name) for function in FUNCTIONS if function.role == role.worker)

@@ -182,7 +182,6 @@ def test_a_pod_is_its_service_account_on_its_cluster(two):
     assert statement["Action"] == ["sts:AssumeRole", "sts:TagSession"]
     assert statement["Principal"] == {"Service": "pods.eks.amazonaws.com"}
     assert statement["Condition"]["StringEquals"] == {
-        "aws:SourceAccount": ACCOUNT,
         "aws:RequestTag/eks-cluster-arn": f"arn:aws:eks:eu-west-1:{ACCOUNT}:cluster/gpufleet",
         "aws:RequestTag/kubernetes-namespace": "gpufleet",
         "aws:RequestTag/kubernetes-service-account": "dispatcher",

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 from datetime import UTC, datetime
+from decimal import Decimal
 
 import httpx
 import pytest
@@ -36,6 +37,37 @@ def test_an_end_that_is_missing_or_wrong_is_no_right_figure(events):
 
     assert not found.right
     assert "job b is cancelled" in found.why[0]
+
+
+def costed(**costs) -> Receiver:
+    messages = {f"{job}#9": {"event": "job.completed", "job_id": job, "cost": cost} for job, cost in costs.items()}
+    return Receiver(secret=aftermath.new_secret(), messages=messages)
+
+
+def cost(usd: str | None, missing: str | None = None):
+    return {"usd": usd, "known_usd": usd or "0", "missing": missing}
+
+
+def test_costs_of_messages_are_those_of_the_reports():
+    reported = {"a": Decimal("0.25000001")}  # b had no pod
+
+    assert aftermath._told_costs(costed(a=cost("0.25"), b=cost("0")), Seen(jobs=JOBS), reported).right
+    for wrong in (costed(a=cost("0.26"), b=cost("0")), costed(a=cost(None, "no price"), b=cost("0")), costed(a=cost("0.25"))):
+        found = aftermath._told_costs(wrong, Seen(jobs=JOBS), reported)
+        assert (found.right, found.wanted, found.found, len(found.why)) == (False, 2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "known"),
+    [([], 5), ([(0, 1)], 5), ([(0, 1), (4, 5)], 4), ([(0, 5)], 0)],
+    ids=["all", "but-the-first-minute", "but-the-last-minute", "nothing"],
+)
+def test_a_report_knows_what_was_used_up_to_its_last_gap(gaps, known):
+    def at(minute):
+        return datetime(2026, 5, 17, 9, minute, tzinfo=UTC)
+
+    told = [{"start": at(start).isoformat(), "end": at(end).isoformat()} for start, end in gaps]
+    assert aftermath._known_to({"window_end": at(5).isoformat(), "gaps": told}) == at(known)
 
 
 def report(*rows: str, nodes: str, jobs: str = "1"):

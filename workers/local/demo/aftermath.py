@@ -25,6 +25,8 @@ WAIT_SECONDS: Final = 30.0
 """How long after the last job its message, its cost and the measures of its GPUs may take."""
 WINDOW: Final = timedelta(minutes=5)
 """The shortest window of a cost report."""
+ROUNDING: Final = Decimal("1e-7")
+"""USD by which a cost that a message tells may differ from the rows of a report, each part of which is rounded to 1e-9."""
 END_OF: Final = {"succeeded": "job.completed", "failed": "job.failed", "cancelled": "job.cancelled"}
 EVENTS: Final = ("job.queued", "job.started", "job.interrupted", *END_OF.values())
 _VENDORS: Final = ("nvidia", "amd")
@@ -49,21 +51,25 @@ class Aftermath:
 
     costs: dict[str, Json] = field(default_factory=dict)
     """A report of each region, its totals by namespace among it."""
+    of_jobs: dict[str, Decimal] = field(default_factory=dict)
+    """What the same reports say of each job, in USD."""
     gpus: list[Json] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
 
 
 async def gather(client: httpx.AsyncClient, receiver: Receiver, seen: Seen, regions: Sequence[str], gpus: int) -> Aftermath:
     """Wait for what is still under way, and look at it; `gpus` are those that the fleet's machines have. Raises httpx.HTTPError."""
-    until = time.monotonic() + WAIT_SECONDS
+    begun, until = datetime.now(UTC), time.monotonic() + WAIT_SECONDS
     found = Aftermath()
     while time.monotonic() < until and not (_all_told(receiver, seen) and len(found.gpus) == gpus):
         found.gpus = [one for one in (await _get(client, "/fleet/v1/metrics/gpus"))["gpus"] if one["partition"] is None]
         await asyncio.sleep(0.3)
     for region in regions:
-        found.costs[region] = await _report(client, region, until)
+        found.costs[region] = await _report(client, region, begun, until)
+        found.of_jobs |= await _of_jobs(client, found.costs[region]["key"])
     found.figures = [
         _told(receiver, seen),
+        _told_costs(receiver, seen, found.of_jobs),
         Figure(name="wrong signatures", wanted=0, found=len(receiver.refused), why=receiver.refused),
         _add_up(found.costs),
         _measured(found.gpus, gpus),
@@ -77,8 +83,9 @@ def show(console: Console, found: Aftermath) -> None:
     console.print(_gpu_table(found.gpus))
 
 
-async def _report(client: httpx.AsyncClient, region: str, until: float) -> Json:
-    """A report of the last minutes, with its totals; asked for again until it has seen a job, since usage is written every ten seconds."""
+async def _report(client: httpx.AsyncClient, region: str, begun: datetime, until: float) -> Json:
+    """A report of the last minutes, with its totals; asked for again until it knows what was used before `begun`, since usage is written
+    every ten seconds."""
     while True:
         now = datetime.now(UTC).replace(microsecond=0)
         wanted = {"region": region, "start": (now - WINDOW).isoformat(), "end": now.isoformat()}
@@ -87,10 +94,22 @@ async def _report(client: httpx.AsyncClient, region: str, until: float) -> Json:
         if answer.status_code != httpx.codes.NOT_FOUND or late:  # which says that no usage is known yet
             answer.raise_for_status()
             summary = answer.json()
-            if Decimal(summary["jobs_cost"]) > 0 or late:
+            if (Decimal(summary["jobs_cost"]) > 0 and _known_to(summary) >= begun) or late:
                 report: Json = await _get(client, f"/fleet/v1/costs/reports/{summary['allocation_key']}")
                 return report
         await asyncio.sleep(1.0)
+
+
+def _known_to(summary: Json) -> datetime:
+    """Up to when a report knows what was used: where nobody has told of its last part yet, that is a gap."""
+    end = datetime.fromisoformat(summary["window_end"])
+    gaps = [(datetime.fromisoformat(gap["start"]), datetime.fromisoformat(gap["end"])) for gap in summary["gaps"]]
+    return next((start for start, until in gaps if until == end), end)
+
+
+async def _of_jobs(client: httpx.AsyncClient, key: str) -> dict[str, Decimal]:
+    found = await _get(client, f"/fleet/v1/costs/reports/{key}?by=job&limit=1000")
+    return {one["key"]: Decimal(one["total_cost"]) for one in found["totals"] if not one["idle"]}
 
 
 async def _get(client: httpx.AsyncClient, path: str) -> Any:
@@ -125,6 +144,23 @@ def _wrongly_told(ended: Iterable[Record], ends: Mapping[str, list[str]]) -> Ite
         told = ends.get(job["job_id"], [])
         if told != [END_OF[job["status"]]]:
             yield f"job {job['job_id']} is {job['status']}, and its webhook was told {', '.join(told) or 'nothing'}"
+
+
+def _told_costs(receiver: Receiver, seen: Seen, of_jobs: Mapping[str, Decimal]) -> Figure:
+    """The message of a job's end tells what the job has cost, as the report does that is written later."""
+    told = {one["job_id"]: one["cost"] for one in receiver.messages.values() if one["event"] in END_OF.values()}
+    ended = [job["job_id"] for job in seen.jobs if job["status"] in END_OF]
+    wrong = list(_wrongly_costed(ended, told, of_jobs))
+    return Figure(name="costs told by webhook as reported", wanted=len(ended), found=len(ended) - len(wrong), why=wrong)
+
+
+def _wrongly_costed(ended: Iterable[str], told: Mapping[str, Json], of_jobs: Mapping[str, Decimal]) -> Iterable[str]:
+    for job in ended:
+        cost, reported = told.get(job), of_jobs.get(job, Decimal(0))
+        if cost is None or cost["usd"] is None:
+            yield f"job {job}: {cost['missing'] if cost else 'no message'}; the report says {reported} USD"
+        elif abs(Decimal(cost["usd"]) - reported) > ROUNDING:
+            yield f"job {job}: told {cost['usd']} USD, the report says {reported}"
 
 
 def _add_up(costs: Mapping[str, Json]) -> Figure:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from infra import resources as r
+from infra.functions import FUNCTIONS
 from infra.resources import Resource
 
 Conditions = Mapping[str, Mapping[str, str | tuple[str, ...]]]
@@ -51,6 +52,7 @@ def _partitions(*patterns: str) -> Conditions:
 
 
 _HERE: Final[Conditions] = {"StringEquals": {"aws:RequestedRegion": ("{regions}",)}}
+_IN_ITS_REGION: Final[Conditions] = {"StringEquals": {"aws:RequestedRegion": ("{region}",)}}
 _SPOT: Final = r.anything("EC2 knows no resource of a price")
 _PRICES: Final = r.anything("the Price List API has no resources")
 _METRICS: Final = r.anything("CloudWatch has no resource of a metric")
@@ -76,19 +78,20 @@ def _behind(name: str) -> Statement:
 
 
 def _function(worker: str, *statements: Statement) -> Role:
-    """The role of a Lambda function, which writes its log as well. Its log group is made by the stack."""
-    return Role(worker=worker, statements=(*statements, _may("logs:CreateLogStream PutLogEvents", r.logs(worker))))
+    """The role of the Lambda functions of a worker, which write their logs as well. The log groups are made by the stack."""
+    logs = tuple(r.logs(function.name) for function in FUNCTIONS if function.role == worker)
+    return Role(worker=worker, statements=(*statements, _may("logs:CreateLogStream PutLogEvents", *logs)))
 
 
 API: Final = _function(
     "api",
     # All partitions: it is the door to everything that the table has, the keys of callers among it.
-    _may("dynamodb:GetItem BatchGetItem PutItem UpdateItem DeleteItem ConditionCheckItem", r.TABLE),
+    _may("dynamodb:GetItem BatchGetItem PutItem UpdateItem DeleteItem", r.TABLE),
     _may("dynamodb:Query", r.TABLE, *(r.index(name) for name in ("ready", "due", "by_state", "by_namespace"))),
     _may("sqs:GetQueueUrl SendMessage", *_ALL),
     _may("sqs:GetQueueUrl GetQueueAttributes ReceiveMessage ChangeMessageVisibility DeleteMessage", *_ALL_DEAD),
-    _may("s3:GetObject PutObject", _SPECIFICATIONS, _TEMPLATES, _LOGS, *_ADHOC),
-    _may("s3:GetObject", *_REPORTS, _USAGE, _SCRAPES),
+    _may("s3:GetObject PutObject", _SPECIFICATIONS, _TEMPLATES, *_ADHOC),
+    _may("s3:GetObject", _LOGS, *_REPORTS, _USAGE, _SCRAPES),
     _may("s3:ListBucket", r.BUCKET),
     _may("secretsmanager:CreateSecret PutSecretValue GetSecretValue DeleteSecret", r.SECRETS),
     _may("cloudwatch:GetMetricData ListMetrics", _METRICS),
@@ -121,36 +124,32 @@ WEBHOOKS_RELAY: Final = _function(
     _may("sqs:GetQueueUrl", r.dead_letters("events")),
 )
 
-_DELIVERING: Final = (
-    _may(
-        "dynamodb:GetItem BatchGetItem PutItem UpdateItem",
-        r.TABLE,
-        conditions=_partitions("JOB#*", "WEBHOOK#*", "WEBHOOKS#*"),
-    ),
-    _may("secretsmanager:GetSecretValue", r.SECRETS),
-)
+_DELIVERIES: Final = _partitions("JOB#*", "WEBHOOK#*", "WEBHOOKS#*")
 
 WEBHOOKS: Final = _function(
     "webhooks",
     _behind("events"),
-    *_DELIVERING,
+    _may("dynamodb:GetItem PutItem UpdateItem", r.TABLE, conditions=_DELIVERIES),
     _may("dynamodb:Query", r.TABLE, conditions=_partitions("JOB#*", "WEBHOOKS#*")),
+    _may("secretsmanager:GetSecretValue", r.SECRETS),
     _may("sqs:GetQueueUrl", r.queue("events")),
     _may("sqs:GetQueueUrl SendMessage", r.dead_letters("events")),
 )
 
 WEBHOOKS_SWEEP: Final = _function(
     "webhooks-sweep",
-    *_DELIVERING,
-    _may("dynamodb:Query", r.TABLE, conditions=_partitions("JOB#*", "WEBHOOKS#*")),
+    _may("dynamodb:GetItem BatchGetItem PutItem UpdateItem", r.TABLE, conditions=_DELIVERIES),
+    _may("dynamodb:Query", r.TABLE, conditions=_partitions("JOB#*")),
+    _may("secretsmanager:GetSecretValue", r.SECRETS),
     _may("dynamodb:Query", r.index("due"), conditions=_partitions("DUE#webhooks#*")),
     _may("sqs:GetQueueUrl", r.queue("events"), r.dead_letters("events")),
 )
 
 SWEEPER: Final = _function(
     "sweeper",
-    _may("dynamodb:GetItem BatchGetItem PutItem UpdateItem", r.TABLE, conditions=_partitions("JOB#*", "COUNT#*", "REGION#*")),
+    _may("dynamodb:GetItem BatchGetItem PutItem UpdateItem", r.TABLE, conditions=_partitions("JOB#*", "COUNT#*", "REGION#*", "CLUSTER#*")),
     _may("dynamodb:Query", r.index("due"), conditions=_partitions("DUE#*")),
+    _may("dynamodb:Query", r.index("by_state"), conditions=_partitions("STATE#*")),
     _may("sqs:GetQueueUrl SendMessage", _DISPATCH),
     _may("ec2:DescribeSpotPriceHistory", _SPOT, conditions=_HERE),
 )
@@ -180,7 +179,7 @@ HEALTH: Final = _function(
     _may(
         "dynamodb:Query",
         *(r.index(name) for name in ("ready", "due", "by_state")),
-        conditions=_partitions("READY#*", "DUE#*", "STATE#*", "WEBHOOKS", "DELIVERIES#*"),
+        conditions=_partitions("READY#*", "DUE#*", "STATE#*", "WEBHOOKS"),
     ),
     _may("sqs:GetQueueUrl GetQueueAttributes", *_ALL_DEAD),
     _may("s3:GetObject", _SCRAPES),
@@ -210,7 +209,7 @@ OBSERVER: Final = Role(
     pod=True,
     statements=(
         _may(
-            "dynamodb:GetItem BatchGetItem PutItem UpdateItem",
+            "dynamodb:BatchGetItem PutItem UpdateItem",
             r.TABLE,
             conditions=_partitions("JOB#*", "COUNT#{region}#*", "CLUSTER#{region}", "LOOPS"),
         ),
@@ -219,6 +218,8 @@ OBSERVER: Final = Role(
         _may("sqs:GetQueueUrl SendMessage", _OWN),
         _may("s3:GetObject", _SPECIFICATIONS),
         _may("s3:PutObject", _LOGS, _USAGE),
+        _may("ec2:DescribeSpotPriceHistory", _SPOT, conditions=_IN_ITS_REGION),
+        _may("pricing:GetProducts", _PRICES),
     ),
 )
 

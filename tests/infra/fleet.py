@@ -7,17 +7,17 @@ they would be pods. Both the emulator and the clusters write down what was asked
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Iterator, Mapping
+import json
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import boto3
 
 from tests.infra.emulator.record import Asked, read
-from tests.infra.manifests import manifests
 from workers.local import environment, plan, readiness, spot
 from workers.local.child import ChildSpec
 from workers.local.cluster.kubeconfig import write_kubeconfig
@@ -26,7 +26,6 @@ from workers.local.options import Options
 from workers.local.state import StateDirectory
 from workers.local.supervisor import Supervisor
 
-ACCOUNT = "000000000000"
 ROOT = Path(__file__).parents[2]
 USERS = {
     "api": "gpufleet:api",
@@ -39,6 +38,13 @@ USERS = {
 
 class Installation(Protocol):
     """What makes the fleet's resources, and knows its roles."""
+
+    cluster_arguments: Sequence[str]
+    """What the clusters have beside their nodes."""
+
+    def manifests(self) -> str:
+        """What is applied to each cluster, its roles and their bindings among it, as YAML."""
+        ...
 
     async def install(self, fleet: EnforcedFleet) -> None:
         """Make everything; the emulator and the clusters stand."""
@@ -103,7 +109,7 @@ class EnforcedFleet(EmbeddedFleet):
         self._state = held = StateDirectory(self._place())
         held.prepare()
         self.paths = Paths(held.path)
-        self.paths.rbac.write_text(manifests())
+        self.paths.rbac.write_text(self.installation.manifests())
         spot.write_prices(held.path / "spot-prices.json", options.regions)
         self._layout = layout = _lay_out(options, held.path)
         self._supervisor = supervisor = Supervisor(logs=held.path / "logs")
@@ -130,7 +136,7 @@ class EnforcedFleet(EmbeddedFleet):
 
     def _clusters(self) -> ChildSpec:
         (spec,) = (one for one in plan.foundation(self.options, self.layout, namespaces=self._namespaces) if one.name == "clusters")
-        more = ("--rbac", str(self.paths.rbac), "--audit", str(self.paths.audit))
+        more = ("--rbac", str(self.paths.rbac), "--audit", str(self.paths.audit), *self.installation.cluster_arguments)
         return _changed(spec, arguments=[*spec.arguments, *more])
 
     def kubeconfig_of(self, worker: str) -> Path:
@@ -139,10 +145,9 @@ class EnforcedFleet(EmbeddedFleet):
 
     def credentials(self, worker: str, region: str | None = None) -> Credentials:
         """A session of a worker's role, as Lambda or Pod Identity would give it."""
-        role = f"arn:aws:iam::{ACCOUNT}:role/{self.installation.role(worker, region)}"
-        with self.client("sts") as sts:
-            found = sts.assume_role(RoleArn=role, RoleSessionName=worker)["Credentials"]
-        return Credentials(key=found["AccessKeyId"], secret=found["SecretAccessKey"], token=found["SessionToken"])
+        role = self.installation.role(worker, region)
+        with urllib.request.urlopen(f"{self.layout.aws_endpoint}/_sessions/{role}", timeout=30) as answer:
+            return Credentials(**json.loads(answer.read()))
 
     @contextmanager
     def client(self, service: str, region: str = "us-east-1", credentials: Credentials | None = None) -> Iterator[Any]:
@@ -211,11 +216,4 @@ def _module(name: str, *arguments: str) -> list[str]:
 
 
 def _changed(spec: ChildSpec, **fields: Any) -> ChildSpec:
-    from dataclasses import replace
-
     return replace(spec, **fields)
-
-
-def own_environment() -> dict[str, str]:
-    """The variables of this process that a Lambda function of the checkout needs."""
-    return {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}

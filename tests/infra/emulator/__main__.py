@@ -15,6 +15,7 @@ from typing import Any
 from ministack import app as ministack
 from ministack.core import iam_actions, iam_evaluator
 
+from tests.infra.emulator import prices, sessions
 from tests.infra.emulator.checks import action_of, called, leading_keys, namespace_of
 from tests.infra.emulator.record import Asked, RecordFile
 
@@ -38,6 +39,9 @@ class Checks:
         """Put this in front of the emulator's checks."""
         iam_actions.extract_iam_action = self.extract
         iam_evaluator.enforce = self.enforce
+        # What is refused without TLS is not to be refused here: this is plain HTTP on the loopback interface.
+        pin = iam_evaluator.pin_request_origin
+        ministack.pin_request_origin = lambda address, _secure: pin(address, True)
         ministack.app = self.app(ministack.app)
 
     def extract(self, service: str, method: str, path: str, headers: Any, body: bytes, params: Any) -> str | None:
@@ -63,6 +67,9 @@ class Checks:
         async def app(scope: Any, receive: Any, send: Any) -> None:
             if scope["type"] != "http":
                 await inner(scope, receive, send)
+                return
+            if scope["path"].startswith(sessions.PATH):
+                await sessions.answer(scope["path"], send)
                 return
             headers = dict(scope["headers"])
             key = _access_key(headers)
@@ -112,6 +119,7 @@ def main() -> None:
     path = Path(sys.argv.pop(1))
     path.touch()
     Checks(RecordFile(path)).install()
+    prices.install()
     ministack.main()
 
 

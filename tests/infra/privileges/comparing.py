@@ -60,7 +60,7 @@ def _allowed(one: Asked, statements: Any) -> bool:
         principal_account="",
         action=one.action,
         resource_arn=one.resource,
-        region="",
+        region=str(context.get("aws:requestedregion", "")),
         service_context=context,
     )
     return evaluate(asked, [statements]).decision == "Allow"

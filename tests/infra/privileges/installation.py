@@ -16,7 +16,9 @@ from infra.functions import FUNCTIONS, Function, QueueSource, StreamSource
 from infra.policies import document
 from infra.resources import Names
 from infra.roles import ROLES
-from tests.infra.fleet import ACCOUNT, USERS, EnforcedFleet
+from tests.infra.accounts import ACCOUNT
+from tests.infra.fleet import USERS, EnforcedFleet
+from tests.infra.manifests import manifests
 from workers.local import environment, plan, readiness
 from workers.local.bootstrapping import bootstrap_at
 from workers.local.child import ChildSpec
@@ -26,7 +28,7 @@ _TRUST = {
     "Statement": [
         {
             "Effect": "Allow",
-            "Principal": {"Service": ["lambda.amazonaws.com"], "AWS": f"arn:aws:iam::{ACCOUNT}:root"},
+            "Principal": {"Service": "lambda.amazonaws.com"},
             "Action": "sts:AssumeRole",
         }
     ],
@@ -35,6 +37,11 @@ _TRUST = {
 
 class FromRoles:
     """Implements `tests.infra.fleet.Installation`."""
+
+    cluster_arguments = ()
+
+    def manifests(self) -> str:
+        return manifests()
 
     def names(self, fleet: EnforcedFleet, region: str | None = None) -> Names:
         """How the resources are called."""
@@ -71,6 +78,10 @@ class FromRoles:
             for name, policy in self.policies(fleet).items():
                 iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(_TRUST))
                 iam.put_role_policy(RoleName=name, PolicyName="worker", PolicyDocument=json.dumps(policy))
+        for region in fleet.options.regions:
+            with fleet.client("eks", region) as eks:
+                network = {"subnetIds": ["subnet-1", "subnet-2"]}
+                eks.create_cluster(name="gpufleet", roleArn=f"arn:aws:iam::{ACCOUNT}:role/gpufleet-api", resourcesVpcConfig=network)
         with fleet.client("dynamodb") as dynamodb:
             stream = dynamodb.describe_table(TableName="gpufleet")["Table"]["LatestStreamArn"]
         with fleet.client("lambda") as functions:
@@ -108,8 +119,10 @@ class FromRoles:
         )
 
     def variables(self, fleet: EnforcedFleet) -> dict[str, str]:
-        """The settings of every worker, without what says who it is."""
-        return {name: value for name, value in fleet.worker_env.items() if name.startswith("GPUFLEET_")}
+        """The settings of every worker, without what says who it is. Prices are asked of AWS, which the emulator refuses to tell."""
+        found = {name: value for name, value in fleet.worker_env.items() if name.startswith("GPUFLEET_")}
+        del found["GPUFLEET_SPOT_PRICES_FILE"]
+        return found
 
     def pod_environment(self, fleet: EnforcedFleet, worker: str, region: str) -> Mapping[str, str]:
         return {**self.variables(fleet), "AWS_REGION": region}

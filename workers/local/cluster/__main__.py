@@ -29,6 +29,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--namespace", action="append", default=[], help="a namespace that is there from the start; may be given again")
     parser.add_argument("--kubeconfig", type=Path, help="write a kubeconfig here, with one context for each region")
     parser.add_argument("--exporters", action="store_true", help="put a pod that tells of GPUs on every node that has some")
+    parser.add_argument("--queue", action="append", help="a local queue of Kueue, which admits all at once; may be given again")
     parser.add_argument("--rbac", type=Path, help="hold callers to the roles and bindings of this file; their tokens are their names")
     parser.add_argument("--audit", type=Path, help="append a line of JSON here for all that is asked for the first time")
     parser.add_argument("--seed", type=int, default=0, help="decides uids and the suffixes of names")
@@ -48,6 +49,7 @@ async def run(arguments: argparse.Namespace) -> None:
             namespaces=arguments.namespace,
             extra_kinds=(TRAIN_JOB,),
             exporters=arguments.exporters,
+            queues={name: {} for name in arguments.queue} if arguments.queue else None,
         )
         for region in arguments.region
     ]

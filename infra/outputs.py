@@ -1,0 +1,83 @@
+"""What the stacks made, as the environment that workers and people need: `python -m infra.outputs` reads the outputs of the control stack.
+
+    eval "$(python -m infra.outputs --region us-east-1)"
+    gpufleet jobs
+
+It needs `cloudformation:DescribeStacks`, and AWS credentials as usual.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from shared.errors import InvalidError, NotFoundError, Problem, UnavailableError
+
+CONTROL: Final = "gpufleet-control"
+_VARIABLES: Final = {
+    "GPUFLEET_CONTROL_REGION": "ControlRegion",
+    "GPUFLEET_REGIONS": "Regions",
+    "GPUFLEET_TABLE": "TableName",
+    "GPUFLEET_BUCKET": "BucketName",
+    "GPUFLEET_QUEUE_PREFIX": "QueuePrefix",
+}
+"""Settings of every worker, and the outputs that they are."""
+_FOR_PEOPLE: Final = {"GPUFLEET_API": "ApiUrl"}
+
+
+def read(client: Any, stack: str = CONTROL) -> dict[str, str]:
+    """The outputs of a stack. Raises NotFoundError where there is none, UnavailableError."""
+    try:
+        found = client.describe_stacks(StackName=stack)["Stacks"][0]
+    except ClientError as error:
+        if "does not exist" in str(error):
+            raise NotFoundError("Stack", stack) from error
+        raise UnavailableError(f"stack {stack}: {error}") from error
+    except (BotoCoreError, OSError) as error:
+        raise UnavailableError(f"stack {stack}: {error}") from error
+    return {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
+
+
+def environment(outputs: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a worker that runs on what a control stack made. Raises InvalidError for outputs that are missing."""
+    found = _named(outputs, _VARIABLES)
+    return {**found, "AWS_REGION": found["GPUFLEET_CONTROL_REGION"]}
+
+
+def for_people(outputs: Mapping[str, str]) -> dict[str, str]:
+    """The same, and where the API is."""
+    return environment(outputs) | _named(outputs, _FOR_PEOPLE)
+
+
+def _named(outputs: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
+    missing = [name for name in names.values() if not outputs.get(name)]
+    if missing:
+        raise InvalidError([Problem(pointer=f"/{name}", value=None, rule="must be an output of the control stack") for name in missing])
+    return {variable: outputs[name] for variable, name in names.items()}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the variables as a shell reads them; 1 where the stack can't be read."""
+    parser = argparse.ArgumentParser(prog="python -m infra.outputs", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--region", required=True, help="the control region")
+    parser.add_argument("--stack", default=CONTROL, help=f"the control stack; {CONTROL} unless said")
+    chosen = parser.parse_args(arguments)
+    import boto3
+
+    try:
+        found = for_people(read(boto3.client("cloudformation", region_name=chosen.region), chosen.stack))
+    except (NotFoundError, UnavailableError, InvalidError, BotoCoreError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    for name, value in found.items():
+        sys.stdout.write(f"export {name}={shlex.quote(value)}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

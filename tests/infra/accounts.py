@@ -1,0 +1,3 @@
+"""The emulator's one account."""
+
+ACCOUNT = "000000000000"

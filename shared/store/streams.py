@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+import structlog
 from botocore.exceptions import BotoCoreError, ClientError
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, ValidationError
 
 from shared.errors import FleetError, UnavailableError
 from shared.jobs.model import Event, Record
@@ -24,6 +25,8 @@ RETENTION: Final = timedelta(hours=24)
 """How long a stream keeps a record."""
 MAX_RECORDS: Final = 1000
 """Of one call."""
+
+log = structlog.get_logger()
 
 
 class TrimmedError(FleetError):
@@ -104,11 +107,20 @@ class TableStream:
 
 
 def told(record: dict[str, Any]) -> Told:
-    """A record of the stream, as GetRecords and Lambda give it alike."""
+    """A record of the stream, as GetRecords and Lambda give it alike.
+
+    An event that can't be read, as none of this release or an earlier one is, is told to nobody: it would hold up all behind it for a day.
+    """
     change = record["dynamodb"]
     sort_key = change["Keys"].get("sk", {}).get("S", "")
     new = record.get("eventName") == "INSERT" and sort_key.startswith(keys.EVENT) and "NewImage" in change
-    event = items.from_item(Event, items.from_wire(change["NewImage"])) if new else None
+    event = None
+    if new:
+        try:
+            event = items.from_item(Event, items.from_wire(change["NewImage"]))
+        except ValidationError as error:
+            why = error.errors(include_input=False, include_url=False)
+            log.error("an event can't be read, and is told to nobody", job=change["Keys"]["pk"]["S"], sort_key=sort_key, error=str(why))
     return Told(sequence=str(change["SequenceNumber"]), event=event)
 
 

@@ -31,7 +31,10 @@ NOTED: Final = timedelta(minutes=1)
 """How often it is noted of an endpoint that is well that it still is."""
 _KNOWN: Final = 5000
 _WRITES: Final = 20
-_STEP: Final = 0.02
+_COUNTED: Final = 4
+"""After so many writes that met another's, one failure more of an endpoint that is being spared is not worth a further one."""
+_STEP: Final = 0.01
+_LONGEST_STEP: Final = 0.5
 
 log = structlog.get_logger()
 
@@ -94,6 +97,8 @@ class TableHealth:
             for tries in range(_WRITES):
                 await self._step_aside(tries)
                 health = await self._fresh(webhook, known)
+                if tries and self._is_noted(known, health, answer, tries):
+                    return
                 if changes.is_success(answer):
                     done = await self._save(known, health, changes.succeeded(health, self._moment()))
                 else:
@@ -102,10 +107,17 @@ class TableHealth:
                     return
         log.warning("what came of an attempt isn't noted: too many write at once", webhook=webhook.id)
 
+    def _is_noted(self, known: _Known, health: EndpointHealth, answer: Answer, tries: int) -> bool:
+        """Whether those who were faster have noted as much: that it is well, or that it is being spared, of many who would count on."""
+        if changes.is_success(answer):
+            return self._is_well(known)
+        spared = changes.spared_until(health, self._clock.now(), tried=False) is not None
+        return spared and tries >= _COUNTED and changes.is_strike(answer) and answer.retry_after is None
+
     async def _step_aside(self, tries: int) -> None:
         """Wait a little after a write that met another's, so that they don't go on meeting."""
         if tries:
-            await asyncio.sleep(_STEP * tries * self._chance.random())
+            await asyncio.sleep(min(_STEP * 2.0**tries, _LONGEST_STEP) * self._chance.random())
 
     async def _failed(self, webhook: Webhook, known: _Known, health: EndpointHealth, answer: Answer) -> bool:
         moment = self._moment()

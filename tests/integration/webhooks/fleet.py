@@ -48,6 +48,17 @@ def events_of(receiver: Receiver, job_id: str) -> list[str]:
     return [event for message, event in map(told, receiver.received) if message.startswith(job_id)]
 
 
+def failing(times: int, status: str = "500 Broken", **headers: str) -> Respond:
+    """An endpoint that fails so many times, and then takes everything."""
+    left = [times]
+
+    async def respond(request: Received, writer: asyncio.StreamWriter) -> None:
+        left[0] -= 1
+        await answering(status, b"not now", **headers)(request, writer) if left[0] >= 0 else await answering()(request, writer)
+
+    return respond
+
+
 @dataclass
 class Worker:
     """A running webhook worker; `kill` drops it as it stands."""
@@ -210,4 +221,4 @@ async def running_fleet(resources: FleetResources, **overrides: Any) -> AsyncIte
             await asyncio.gather(*(worker.kill() for worker in fleet.workers))
 
 
-__all__ = ["DeliveryState", "Event", "events_of", "ids", "running_fleet", "told", "until"]
+__all__ = ["DeliveryState", "Event", "events_of", "failing", "ids", "running_fleet", "told", "until"]

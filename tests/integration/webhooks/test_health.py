@@ -145,9 +145,20 @@ async def test_a_trial_that_succeeds_opens_the_endpoint_for_all(worker, webhook,
 
 async def test_failures_of_several_workers_add_up(worker, webhook, table):
     workers = [worker() for _ in range(4)]
-    await asyncio.gather(*(fail(one, webhook, 5) for one in workers))
+    await asyncio.gather(*(fail(one, webhook, 5, Answer(status=404)) for one in workers))
 
     assert (await stored(table, webhook)).failures == 20
+
+
+async def test_of_many_that_fail_at_once_so_many_are_noted_as_spare_the_endpoint(worker, webhook, table, watch):
+    """The rest says nothing new, and would only wait for one another."""
+    workers = [worker() for _ in range(30)]
+    await asyncio.gather(*(fail(one, webhook, 1) for one in workers))
+
+    found = await stored(table, webhook)
+    assert STRIKES <= found.failures <= 30
+    assert found.paused_until > watch.now()
+    assert all([await one.paused_until(webhook, tried=False) for one in workers])
 
 
 async def test_a_fault_of_ours_says_nothing_of_the_endpoint(worker, webhook, table):

@@ -15,7 +15,7 @@ from shared.webhooks import deliveries as changes
 from shared.webhooks.deliveries import DeliveryState
 from shared.webhooks.lanes import Lanes
 from shared.webhooks.ports import Answer, Failure
-from tests.integration.webhooks.fleet import events_of, ids, running_fleet, told, until
+from tests.integration.webhooks.fleet import events_of, failing, ids, running_fleet, told, until
 from tests.unit.webhooks.receivers import answering
 
 
@@ -40,17 +40,6 @@ class NeverSpared:
 
     async def drained(self, webhook):
         return None
-
-
-def failing(times, status="500 Broken", **headers):
-    """An endpoint that fails so many times, and then takes everything."""
-    left = [times]
-
-    async def respond(request, writer):
-        left[0] -= 1
-        await answering(status, b"not now", **headers)(request, writer) if left[0] >= 0 else await answering()(request, writer)
-
-    return respond
 
 
 async def test_what_fails_is_tried_again_under_the_same_id_and_with_the_same_body(fleet, short_waits):

@@ -22,6 +22,8 @@ _CONTEXT: Final[dict[str, Any]] = {
     "@aws-cdk/aws-iam:minimizePolicies": False,
     "@aws-cdk/aws-iam:standardizedServicePrincipals": True,
     "@aws-cdk/core:target-partitions": ["aws"],
+    # Exports: what another stack uses can't be taken away.
+    "@aws-cdk/core:defaultCrossStackReferences": "strong",
 }
 """How CDK is to behave, set here and not in a file beside, so that tests and `cdk` synthesize the same."""
 

@@ -34,13 +34,12 @@ class FleetCharts(Construct):
         super().__init__(scope, construct_id)
         self._cluster = cluster
         charts = naming.installation.charts
-        self.kueue = self._chart("kueue", charts.kueue, "kueue-system", {"controllerManager": {"replicas": 1, **_ON_SYSTEM}})
+        # It must answer before its queues are made: the API server asks it whether they are right.
+        self.kueue = self._chart("kueue", charts.kueue, "kueue-system", {"controllerManager": {"replicas": 1, **_ON_SYSTEM}}, wait=True)
         self._chart("nvidia-device-plugin", charts.device_plugin, "kube-system", {"gfd": {"enabled": False}, **_ON_GPUS})
         # Without a Prometheus operator nobody would read a ServiceMonitor: the metrics worker finds the pods by their label.
         self._chart("dcgm-exporter", charts.dcgm_exporter, "dcgm-exporter", {"serviceMonitor": {"enabled": False}, **_ON_GPUS})
-        if charts.autoscaler is not None:
-            self._autoscaler_role(naming, region)
-        self._chart(
+        autoscaler = self._chart(
             _AUTOSCALER,
             charts.autoscaler,
             _AUTOSCALER_NAMESPACE,
@@ -54,8 +53,12 @@ class FleetCharts(Construct):
                 **_ON_SYSTEM,
             },
         )
+        if autoscaler is not None:
+            autoscaler.node.add_dependency(self._autoscaler_role(naming, region))
 
-    def _chart(self, name: str, chart: Chart | None, namespace: str, values: Mapping[str, Any]) -> eks.HelmChart | None:
+    def _chart(
+        self, name: str, chart: Chart | None, namespace: str, values: Mapping[str, Any], *, wait: bool = False
+    ) -> eks.HelmChart | None:
         if chart is None:
             return None
         return eks.HelmChart(
@@ -70,10 +73,11 @@ class FleetCharts(Construct):
             namespace=namespace,
             create_namespace=namespace != "kube-system",
             timeout=_TIMEOUT,
+            wait=wait,
             values=values,
         )
 
-    def _autoscaler_role(self, naming: Naming, region: str) -> None:
+    def _autoscaler_role(self, naming: Naming, region: str) -> eks.CfnPodIdentityAssociation:
         owned = {f"aws:ResourceTag/k8s.io/cluster-autoscaler/{naming.cluster(region)}": "owned"}
         policy = iam.PolicyDocument(
             statements=[
@@ -112,4 +116,4 @@ class FleetCharts(Construct):
             "what is described knows no resource; sizes are changed only of groups that carry this cluster's tag",
             "Resource::*",
         )
-        self._cluster.role_of_pods(_AUTOSCALER, namespace=_AUTOSCALER_NAMESPACE, role_arn=role.role_arn)
+        return self._cluster.role_of_pods(_AUTOSCALER, namespace=_AUTOSCALER_NAMESPACE, role_arn=role.role_arn)

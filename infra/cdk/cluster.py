@@ -134,14 +134,14 @@ class FleetCluster(Construct):
         for number, arn in enumerate(naming.installation.administrators):
             self.cluster.grant_cluster_admin(f"Administrator{number}", arn)
 
-    def role_of_pods(self, worker_account: str, *, namespace: str, role_arn: str) -> None:
-        """Give the pods of a service account the rights of a role."""
-        eks.CfnPodIdentityAssociation(
+    def role_of_pods(self, account: str, *, namespace: str, role_arn: str) -> eks.CfnPodIdentityAssociation:
+        """Give the pods of a service account the rights of a role: those that start after it, so they must wait for it."""
+        return eks.CfnPodIdentityAssociation(
             self,
-            f"Pods-{worker_account}",
+            f"Pods-{account}",
             cluster_name=self.cluster.cluster_name,
             namespace=namespace,
-            service_account=worker_account,
+            service_account=account,
             role_arn=role_arn,
         )
 

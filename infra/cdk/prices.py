@@ -1,6 +1,7 @@
 """List prices that an idle fleet meets, in USD, of us-east-1, and what every account has for nothing each month, for ever.
 
-Each from the pricing page of its service (https://aws.amazon.com/<service>/pricing/). What ends after a year is left out.
+Each from the pricing page of its service (https://aws.amazon.com/<service>/pricing/). What ends after a year is left out. No price is asked
+for when this runs: look at the pages before you sign a budget.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from decimal import Decimal
 from typing import Final
 
 PRICES_OF: Final = date(2025, 11, 1)
-"""When they were read."""
+"""As of when. https://cloudburn.io/blog/amazon-cloudwatch-pricing tells those of CloudWatch alike of February 2026; the others are not
+confirmed since."""
 
 
 @dataclass(frozen=True, slots=True)

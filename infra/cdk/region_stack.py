@@ -39,20 +39,21 @@ class RegionStack(Stack):
         self.fleet_region = region
         naming = Naming(installation)
         removal = RemovalPolicy.RETAIN if installation.removal == "retain" else RemovalPolicy.DESTROY
-        key = FleetKey(self, "Key", name=f"{installation.name}-cluster", region=region.name, services=["eks", "ec2"], removal=removal)
+        key = FleetKey(self, "Key", name=f"{installation.name}-cluster", region=region.name, services=["eks"], removal=removal)
         network = ClusterNetwork(self, "Network", installation=installation, region=region, key=key)
         self.cluster = FleetCluster(self, "Cluster", naming=naming, region=region, key=key, network=network)
         self.nodes = FleetNodes(self, "Nodes", cluster=self.cluster, system=region.system, pools=region.pools)
         for addon in self.cluster.add_later():
             addon.node.add_dependency(self.nodes.system)
-        for role in ROLES:
-            if role.pod:
-                arn = naming.role_arn(role.worker, region.name)
-                self.cluster.role_of_pods(role.worker, namespace=WORKERS_NAMESPACE, role_arn=arn)
+        known = [
+            self.cluster.role_of_pods(role.worker, namespace=WORKERS_NAMESPACE, role_arn=naming.role_arn(role.worker, region.name))
+            for role in ROLES
+            if role.pod
+        ]
         charts = FleetCharts(self, "Charts", naming=naming, region=region.name, cluster=self.cluster)
         charts.node.add_dependency(self.nodes.system)
         workers = self._workers(naming)
-        workers.node.add_dependency(self.nodes.system)
+        workers.node.add_dependency(self.nodes.system, *known)
         if charts.kueue is not None:
             quotas = eks.KubernetesManifest(
                 self, "Quotas", cluster=self.cluster.cluster, manifest=quota_objects(installation, region), prune=True

@@ -85,7 +85,7 @@ class Region(Part):
 
     @model_validator(mode="after")
     def _pools_apart(self) -> Self:
-        _apart("pools", [pool.name for pool in self.pools])
+        _apart("pools", ["system", *(pool.name for pool in self.pools)])
         return self
 
 

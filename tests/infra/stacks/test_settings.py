@@ -79,6 +79,10 @@ def test_a_region_or_a_pool_that_comes_twice_is_refused():
     twice["regions"][0]["pools"][1]["name"] = "gpu"
     assert "gpu comes more than once" in faults(twice)["/regions/0"][1]
 
+    twice = document()
+    twice["regions"][0]["pools"][1]["name"] = "system"
+    assert "system comes more than once" in faults(twice)["/regions/0"][1]
+
 
 @pytest.mark.parametrize(("text", "rule"), [(None, "must be a file that can be read"), ("= 1", "must be TOML")], ids=["missing", "no TOML"])
 def test_a_file_that_is_none_is_told(tmp_path, text, rule):

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +19,7 @@ from shared.store.lifecycle import LIFECYCLE
 from tests.infra.stacks.assembly import ACCOUNT, KEY
 
 pytestmark = [pytest.mark.infra, pytest.mark.timeout(300)]
+ROOT = Path(__file__).parents[3]
 BUCKET = f"gpufleet-{ACCOUNT}-us-east-1"
 
 
@@ -237,10 +242,25 @@ def test_what_others_need_is_told_as_outputs(two):
     assert set(settings(two).queues()) <= described
 
 
-def test_a_package_that_is_missing_is_told_with_the_command_that_makes_it(tmp_path):
-    from infra.cdk.app import build
-    from infra.cdk.packages import MissingPackageError
-    from tests.infra.stacks.installations import installation
+def command(folder, **variables):
+    """`python -m infra.cdk` in a folder in which nothing is built."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "CDK_OUTDIR": str(folder / "out")} | variables
+    return subprocess.run([sys.executable, "-m", "infra.cdk"], cwd=folder, env=environment, capture_output=True, text=True, timeout=100)
 
-    with pytest.raises(MissingPackageError, match=r"api\.zip is missing: `make lambdas` makes"):
-        build(installation(1), packages=tmp_path, outdir=tmp_path / "out")
+
+def test_a_package_that_is_missing_is_told_with_the_command_that_makes_it(tmp_path):
+    done = command(tmp_path)
+
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "build/lambdas/api.zip is missing: `make lambdas` makes the packages of the functions"
+
+
+def test_settings_that_are_wrong_are_told_before_anything_is_made(tmp_path):
+    path = tmp_path / "settings.toml"
+    path.write_text('control_region = "mars"\nregions = []\n')
+    done = command(tmp_path, GPUFLEET_INFRA_SETTINGS=str(path))
+
+    assert done.returncode == 2
+    assert '/control_region: "mars": must match' in done.stderr
+    assert "/regions: must have at least 1 item, not 0" in done.stderr
+    assert not (tmp_path / "out").exists()

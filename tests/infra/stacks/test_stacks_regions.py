@@ -82,6 +82,24 @@ def test_pods_have_the_roles_that_the_control_stack_has_made(two, region):
     assert set(associations) == accounts | {("kube-system", "cluster-autoscaler")}
 
 
+def test_pods_start_when_their_role_is_known_and_queues_are_made_when_kueue_answers(region):
+    kinds = {name: one["Type"] for name, one in region.resources.items()}
+    manifests = {
+        json.loads(region.resolve(one["Properties"]["Manifest"]))[0]["kind"]: one["DependsOn"]
+        for one in region.resources.values()
+        if one["Type"] == "Custom::AWSCDK-EKS-KubernetesResource"
+    }
+    associations = [name for name, one in region.of("AWS::EKS::PodIdentityAssociation").items() if one["Namespace"] == "gpufleet"]
+    assert len(associations) == 2
+    assert set(associations) < set(manifests["Namespace"])
+    releases = {one["Properties"]["Release"]: (name, one) for name, one in region.resources.items() if kinds[name].endswith("HelmChart")}
+    kueue, properties = releases["kueue"][0], releases["kueue"][1]["Properties"]
+    assert properties["Wait"] is True
+    assert kueue in manifests["ResourceFlavor"]
+    (autoscaler,) = set(region.of("AWS::EKS::PodIdentityAssociation")) - set(associations)
+    assert autoscaler in releases["cluster-autoscaler"][1]["DependsOn"]
+
+
 def test_pools_of_gpus_start_from_nothing_and_are_tainted(two, region):
     groups = {one["Labels"]["gpufleet.io/pool"]: one for one in region.of("AWS::EKS::Nodegroup").values()}
 

@@ -40,6 +40,7 @@ class PriceBoard:
         self._nodes = nodes
         self._new = asyncio.Event()
         self._asked: frozenset[Machine] = frozenset()
+        self._heard: frozenset[Machine] = frozenset()
         self.rates: dict[Machine, Sequence[Rate]] = {}
 
     def noticed(self, node: NodeUsage) -> None:
@@ -47,6 +48,11 @@ class PriceBoard:
         machine = machine_of(node)
         if machine is not None and machine not in self._asked:
             self._new.set()
+
+    def heard(self, node: NodeUsage) -> bool:
+        """Whether the price of a node has been asked for, and there was an answer or a failure; true where there is nothing to ask for."""
+        machine = machine_of(node)
+        return machine is None or machine in self._heard
 
     async def run(self) -> None:
         """Ask again and again. What goes wrong is logged."""
@@ -75,7 +81,7 @@ class PriceBoard:
                 complete = False
             if machine not in found and machine in self.rates:
                 found[machine] = self.rates[machine]
-        self.rates = found
+        self.rates, self._heard = found, self._asked
         return complete
 
     def _wanted(self) -> dict[Machine, datetime]:

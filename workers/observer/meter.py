@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
@@ -10,7 +11,7 @@ import structlog
 
 from shared.costs.ledger import Ledger
 from shared.costs.metering import cost_of
-from shared.costs.model import PodUsage
+from shared.costs.model import NodeUsage, PodUsage
 from shared.costs.price_board import PriceBoard
 from shared.jobs.model import Head, Spent
 from shared.jobs.ports import Observed
@@ -20,6 +21,9 @@ log = structlog.get_logger()
 
 SETTLE_SECONDS: Final = 0.5
 """How long the feed of pods may be behind that of Jobs (as in `shared.clusters.logs`)."""
+READY_SECONDS: Final = 5.0
+"""How long an observer that has just started may take to learn of the cluster and of its prices, while Jobs that have ended wait."""
+_PAUSE: Final = 0.025
 
 
 class LedgerMeter:
@@ -30,12 +34,9 @@ class LedgerMeter:
         self._prices = prices
 
     async def settle(self, head: Head) -> None:
-        """As `Meter`."""
-        until = asyncio.get_running_loop().time() + SETTLE_SECONDS
-        while any(pod.end is None for pod in self._pods(head)):
-            if asyncio.get_running_loop().time() >= until:
-                return
-            await asyncio.sleep(SETTLE_SECONDS / 20)
+        """As `Meter`. It returns at once but for what ended a moment ago, and right after the observer's start."""
+        await _until(lambda: self._ready(head), seconds=READY_SECONDS)
+        await _until(lambda: all(pod.end is not None for pod in self._pods(head)), seconds=SETTLE_SECONDS)
 
     def cost(self, head: Head, seen: Observed | None, at: datetime, *, ended: bool) -> Spent:
         """As `Meter`. A fault in it costs the figure, never the job."""
@@ -45,14 +46,19 @@ class LedgerMeter:
             pods = self._pods(head)
             if not self._watched(head, seen, pods):
                 return unknown(f"execution {head.execution} was not watched from its beginning")
-            nodes = [node for name in {pod.node for pod in pods} for node in self._ledger.nodes.of(name)]
-            return cost_of(pods, nodes, self._prices.rates, at, ended=ended)
+            return cost_of(pods, self._nodes(pods), self._prices.rates, at, ended=ended)
         except Exception:
             log.exception("cost not reckoned", job=head.id, execution=head.execution)
             return unknown(f"what execution {head.execution} has cost could not be reckoned")
 
     def _pods(self, head: Head) -> list[PodUsage]:
         return self._ledger.pods.of((head.id, head.execution))
+
+    def _nodes(self, pods: list[PodUsage]) -> list[NodeUsage]:
+        return [node for name in {pod.node for pod in pods} for node in self._ledger.nodes.of(name)]
+
+    def _ready(self, head: Head) -> bool:
+        return self._ledger.since is not None and all(self._prices.heard(node) for node in self._nodes(self._pods(head)))
 
     def _watched(self, head: Head, seen: Observed | None, pods: list[PodUsage]) -> bool:
         """Whether all pods that there were are known: this observer was there from the start, or the Job has not ended more than are known.
@@ -64,3 +70,10 @@ class LedgerMeter:
             return True
         counted = seen.pods if seen is not None else None
         return since is not None and counted is not None and counted.succeeded + counted.failed <= len(pods)
+
+
+async def _until(condition: Callable[[], bool], *, seconds: float) -> None:
+    """Wait until something holds, for so long at the most."""
+    until = asyncio.get_running_loop().time() + seconds
+    while not condition() and asyncio.get_running_loop().time() < until:  # noqa: ASYNC110 - three feeds and a source would have to tell
+        await asyncio.sleep(_PAUSE)

@@ -11,12 +11,14 @@ import pytest
 
 from shared.costs.model import RowKind, Window, exact_sum
 from shared.costs.rounding import QUANTUM
+from shared.costs.sources import region_prices
 from shared.costs.usage_reader import UsageReader
 from shared.jobs.model import EventType, RetryPolicy
 from shared.jobs.spending import so_far
 from shared.jobs.states import State
 from tests.integration.region import REGION, job, running_region
 from workers.costing import costing
+from workers.observer.usage import usage_account
 
 MINUTES = timedelta(minutes=5)
 ROUNDING = QUANTUM * 10
@@ -89,6 +91,34 @@ async def test_an_observer_that_came_late_knows_by_the_pods_that_are_left(region
     await region.until(head.id, State.RUNNING)
     await early.kill()
     await region.observer(region.usage_account())
+    head = await region.until(head.id, State.SUCCEEDED)
+
+    assert head.spent.usd > 0
+    assert abs(await cost_in_report(region, head.id, {1}) - head.spent.usd) <= ROUNDING
+
+
+class Slow:
+    """A source that takes its time."""
+
+    def __init__(self, source):
+        self._source = source
+
+    async def rates(self, machine, window):
+        await asyncio.sleep(0.3)
+        return await self._source.rates(machine, window)
+
+
+async def test_an_end_that_nobody_saw_is_told_with_its_cost_once_an_observer_knows_nodes_and_prices(region):
+    await region.dispatcher()
+    early = await region.observer(region.usage_account())
+    head = await region.submit(manifest=job(duration=1.5))
+    await region.until(head.id, State.RUNNING)
+    await early.kill()
+    async with asyncio.timeout(20):
+        while not (await region.objects())[0]["status"].get("succeeded"):
+            await asyncio.sleep(0.05)
+    slow = Slow(region_prices(region.settings, region.aws, REGION, region.core.clock))
+    await region.observer(usage_account(region.core, region.api, slow, region=REGION))
     head = await region.until(head.id, State.SUCCEEDED)
 
     assert head.spent.usd > 0

@@ -75,6 +75,19 @@ async def test_a_machine_of_a_new_kind_is_asked_for_at_once_and_one_of_a_known_k
     assert [wanted.instance_type for wanted, _ in source.asked] == ["g5.12xlarge", "g5.12xlarge", "g6.xlarge"]
 
 
+async def test_a_price_counts_as_heard_of_when_its_source_has_answered_or_failed():
+    source, nodes = Source(), [node("n1", "09:00")]
+    board = PriceBoard(source, Noon(), lambda: nodes)
+    assert not board.heard(nodes[0])
+    assert board.heard(node("n2", instance_type=None))
+
+    source.away = True
+    await board.renew()
+
+    assert board.heard(nodes[0])
+    assert not board.heard(node("n3", instance_type="g6.xlarge"))
+
+
 async def test_the_last_word_of_a_source_that_is_away_stands_and_what_is_gone_is_dropped():
     source, nodes = Source(), [node("n1", "09:00")]
     board = PriceBoard(source, Noon(), lambda: nodes)

@@ -59,8 +59,8 @@ def worker(endpoint: str, *, regions: Sequence[str], kubeconfig: Path, more: Map
         "GPUFLEET_WEBHOOK_STREAM_LEASE_SECONDS": "6",
         "GPUFLEET_SHUTDOWN_SECONDS": "4",
         "GPUFLEET_METRICS_SECONDS": "10",
-        # The emulator keeps every sample in memory; what is left out here, `/metrics` has.
-        "GPUFLEET_METRICS_ROLLUPS": "region,region+namespace,region+namespace+job_id",
+        # The emulator keeps every sample in memory; what is left out here (projects), `/metrics` has.
+        "GPUFLEET_METRICS_ROLLUPS": "region,region+node,region+namespace,region+namespace+job_id",
         "GPUFLEET_LOG_LEVEL": "INFO",
         **more,
     }

@@ -37,7 +37,10 @@ async def list_gpus(
     job_id: Filter = None,
     limit: Annotated[int, Query(ge=1, le=MOST)] = 1000,
 ) -> GpusAnswer:
-    """All GPUs and who holds them, at the last scrape of each region. A caller who is bound to namespaces sees what these hold."""
+    """All GPUs and who holds them, at the last scrape of each region. A caller who is bound to namespaces sees what these hold.
+
+    404 for a region that the fleet doesn't have, and a node on which no GPU was seen.
+    """
     from shared.metrics.snapshot import units
 
     if namespace is not None:
@@ -46,10 +49,15 @@ async def list_gpus(
     wanted = {"node": node, "namespace": namespace, "job_id": job_id}
     asked = {name: value for name, value in wanted.items() if value is not None}
     found: list[GpuReading] = []
+    nodes: set[str] = set()
     for snapshot in snapshots:
         apart = {id(gpu) for gpu in units(snapshot.gpus)}
-        readings = (_reading(gpu, snapshot.region, divided=id(gpu) not in apart) for gpu in snapshot.gpus if _visible(gpu, caller))
+        visible = [gpu for gpu in snapshot.gpus if _visible(gpu, caller)]
+        nodes.update(gpu.device.node for gpu in visible)
+        readings = (_reading(gpu, snapshot.region, divided=id(gpu) not in apart) for gpu in visible)
         found += [one for one in readings if all(getattr(one, name) == value for name, value in asked.items())]
+    if node is not None and node not in nodes:
+        raise NotFoundError("Node", node)
     return GpusAnswer(
         regions=[_region(core, snapshot, caller) for snapshot in snapshots],
         gpus=found[:limit],

@@ -23,6 +23,8 @@ from workers.process import owner
 log = structlog.get_logger()
 
 LOOK_SECONDS: Final = 15.0
+END_SECONDS: Final = 5.0
+"""How long a process that ends tries to say so: where the table doesn't answer, it would try for longer than it is given to end."""
 _LONGEST_ERROR: Final = 500
 
 
@@ -40,7 +42,14 @@ class Beats(Protocol):
 
 @asynccontextmanager
 async def beating(
-    beats: Beats, passes: Progress, *, worker: str, clock: Clock, region: str | None = None, look_seconds: float = LOOK_SECONDS
+    beats: Beats,
+    passes: Progress,
+    *,
+    worker: str,
+    clock: Clock,
+    region: str | None = None,
+    look_seconds: float = LOOK_SECONDS,
+    end_seconds: float = END_SECONDS,
 ) -> AsyncIterator[None]:
     """Tell that a loop begins, how it is, and that it ends, as long as the block lasts. What can't be told is told later."""
     teller = _Teller(beats, passes, worker=worker, region=region, clock=clock)
@@ -50,7 +59,11 @@ async def beating(
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        await teller.tell(ended=True)
+        try:
+            async with asyncio.timeout(end_seconds):
+                await teller.tell(ended=True)
+        except TimeoutError:
+            log.warning("end not told", seconds=end_seconds)
 
 
 class _Teller:

@@ -95,6 +95,19 @@ async def test_what_could_not_be_told_is_told_later():
         await kept.until(1)
 
 
+async def test_a_table_that_does_not_answer_keeps_no_process_from_its_end():
+    class Away(Kept):
+        async def put(self, beat: Beat) -> None:
+            if beat.ended:
+                await asyncio.Event().wait()
+            await super().put(beat)
+
+    kept = Away()
+    async with asyncio.timeout(5), beating(kept, Passes(), worker="ingest", clock=At(), look_seconds=0, end_seconds=0.01):
+        await kept.until(1)
+    assert [beat.ended for beat in kept.told] == [False]
+
+
 async def test_who_begins_ends_what_a_killed_process_left():
     ended = await asyncio.create_subprocess_exec(sys.executable, "-c", "")
     await ended.wait()

@@ -81,7 +81,7 @@ class Naming:
         """The `GPUFLEET_…` variables that every worker has, wherever it runs."""
         settings = self.settings
         return {
-            **self.installation.environment,
+            **self.installation.variables,
             "GPUFLEET_CONTROL_REGION": settings.control_region,
             "GPUFLEET_REGIONS": ",".join(settings.regions),
             "GPUFLEET_TABLE": settings.table,

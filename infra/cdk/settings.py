@@ -129,6 +129,21 @@ class Alarms(Part):
         return self
 
 
+class Metrics(Part):
+    """What is told of GPUs, and where questions about them are answered: see `metrics_rollups`, `metrics_measures`, `prometheus_url` in
+    `shared.settings`, whose defaults hold for what isn't set. Each group of devices costs a metric for each measure."""
+
+    rollups: tuple[str, ...] | None = None
+    measures: tuple[str, ...] | None = None
+    prometheus_url: str | None = None
+
+    def environment(self) -> dict[str, str]:
+        """The variables of the workers."""
+        listed = {"GPUFLEET_METRICS_ROLLUPS": self.rollups, "GPUFLEET_METRICS_MEASURES": self.measures}
+        found = {name: ",".join(value) for name, value in listed.items() if value is not None}
+        return found | ({"GPUFLEET_PROMETHEUS_URL": self.prometheus_url} if self.prometheus_url else {})
+
+
 class Workers(Part):
     """The workers in the clusters. `image` names an image that is there already; without one, deploying builds it from the Dockerfile."""
 
@@ -180,6 +195,7 @@ class Installation(Part):
     environment: Mapping[Annotated[str, StringConstraints(pattern=r"^GPUFLEET_[A-Z0-9_]+$")], str] = Field(default_factory=dict)
     api: Api = Api()
     alarms: Alarms = Alarms()
+    metrics: Metrics = Metrics()
     workers: Workers = Workers()
     charts: Charts = Charts()
 
@@ -187,10 +203,16 @@ class Installation(Part):
     def _regions_apart(self) -> Self:
         _apart("regions", [region.name for region in self.regions])
         _apart("job_namespaces", list(self.job_namespaces))
-        taken = sorted({"GPUFLEET_" + name for name in _DECIDED} & set(self.environment))
+        taken = sorted({_PREFIX + name for name in _DECIDED} & set(self.environment))
         if taken:
             raise ValueError(f"environment must not hold {', '.join(taken)}: the stacks decide that")
+        _check_variables(self.variables)
         return self
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What workers have in their environment besides the names of resources."""
+        return {**self.metrics.environment(), **self.environment}
 
     @property
     def region_names(self) -> tuple[str, ...]:
@@ -228,6 +250,7 @@ class Installation(Part):
             raise InvalidError(problems_of(error)) from error
 
 
+_PREFIX: Final = "GPUFLEET_"
 _DECIDED: Final = (
     "CONTROL_REGION",
     "REGIONS",
@@ -239,6 +262,19 @@ _DECIDED: Final = (
     "CLUSTER_REGION",
     "EKS_CLUSTERS",
 )
+
+
+def _check_variables(variables: Mapping[str, str]) -> None:
+    """Raise ValueError for a variable that no worker reads, or whose value it would refuse when it starts."""
+    fields = {name.removeprefix(_PREFIX).lower(): value for name, value in variables.items()}
+    unknown = sorted(_PREFIX + name.upper() for name in set(fields) - set(Settings.model_fields))
+    if unknown:
+        raise ValueError(f"environment must hold settings of shared/settings.py, and {', '.join(unknown)} is none")
+    try:
+        Settings(**fields)  # type: ignore[arg-type]
+    except ValidationError as error:
+        faults = "; ".join(f"{_PREFIX}{str(one['loc'][0]).upper()}: {one['msg']}" for one in error.errors(include_url=False))
+        raise ValueError(f"environment must hold values that workers take: {faults}") from error
 
 
 def _apart(field: str, names: list[str]) -> None:

@@ -37,6 +37,7 @@ INSTALLATIONS = {
         job_namespaces=["gco-jobs", "research"],
         removal="destroy",
         environment={"GPUFLEET_READY_SHARDS": "4"},
+        metrics={"rollups": ["region", "region+namespace"], "prometheus_url": "https://prometheus.example"},
     ),
     "bare": lambda: installation(1, charts={}),
 }

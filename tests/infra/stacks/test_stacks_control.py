@@ -232,6 +232,8 @@ def test_tokens_have_an_api_of_their_own_over_the_same_functions(five):
     variables = control.named("AWS::Lambda::Function", "FunctionName")["gpufleet-api"]["Environment"]["Variables"]
     assert variables["GPUFLEET_IDENTITY"] == "iam,jwt"
     assert variables["GPUFLEET_READY_SHARDS"] == "4"
+    assert variables["GPUFLEET_METRICS_ROLLUPS"] == "region,region+namespace"
+    assert variables["GPUFLEET_PROMETHEUS_URL"] == "https://prometheus.example"
 
 
 def test_what_others_need_is_told_as_outputs(two):

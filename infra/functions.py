@@ -133,7 +133,7 @@ FUNCTIONS: Final = (
         sources=(HttpApiSource(prefixes=("/api/v1/cost", "/fleet/v1/costs")),),
         environment={"GPUFLEET_IDENTITY": "iam"},
         without=("workers.api.rate_limits",),
-        zipped_mb=50,
+        zipped_mb=60,
     ),
     Function(
         name="ingest",

@@ -11,6 +11,7 @@ from typing import Final
 
 from infra.functions import ARCHITECTURE, FUNCTIONS, PYTHON, Function
 from infra.lambdas.cold import import_seconds
+from infra.lambdas.compiling import compiler
 from infra.lambdas.distributions import HOST, HOST_PYTHON, MACHINES, Target
 from infra.lambdas.files import Files
 from infra.lambdas.packages import MB, UNZIPPED_MB, Package, build, plan
@@ -39,16 +40,19 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def build_all(functions: Sequence[Function], target: Target, folder: Path) -> list[Package]:
-    """The packages of some functions. Raises InvalidError, WheelsError."""
+    """The packages of some functions. Raises InvalidError, WheelsError, CompileError."""
     plans = [plan(function, target) for function in functions]
     files = Files(target, folder / _KEPT)
     files.fetch({name: version for planned in plans for name, version in planned.versions.items()})
-    return [build(planned, files, folder) for planned in plans]
+    compiles = compiler(target.python)
+    return [build(planned, files, folder, compiles) for planned in plans]
 
 
 def _tell(target: Target, packages: Sequence[Package], folder: Path) -> None:
     place = f"Python {target.python} on {target.architecture}"
-    sys.stdout.write(f"{place}, in {folder}; cold imports are measured here, with Python {HOST_PYTHON}, from source\n\n")
+    missing = f"from source: there is no python{target.python} here to compile with, and a cold start takes more than twice as long"
+    compiled = "compiled" if compiler(target.python) is not None else missing
+    sys.stdout.write(f"{place}, {compiled}, in {folder}; cold imports are measured here, with Python {HOST_PYTHON}, compiled\n\n")
     sys.stdout.write(f"{'function':<16}{'zipped':>10}{'bound':>10}{'unzipped':>12}{'bound':>10}{'files':>8}{'cold import':>14}  digest\n")
     with tempfile.TemporaryDirectory() as temporary:
         here = packages if target.here else build_all([package.function for package in packages], _HERE, Path(temporary))

@@ -10,6 +10,7 @@ from typing import Final
 
 from infra.functions import Function
 from infra.lambdas import archives
+from infra.lambdas.compiling import Compiler
 from infra.lambdas.distributions import Target, distributions_of
 from infra.lambdas.files import Files
 from infra.lambdas.pruning import kept
@@ -55,11 +56,13 @@ def plan(function: Function, target: Target) -> Plan:
     return Plan(function=function, sources=sources, versions=distributions_of(others, target, without=function.without))
 
 
-def build(planned: Plan, files: Files, folder: Path) -> Package:
-    """Write the package into a folder. Its distributions must have been fetched."""
+def build(planned: Plan, files: Files, folder: Path, compiler: Compiler | None = None) -> Package:
+    """Write the package into a folder. Its distributions must have been fetched. Raises CompileError."""
     contents = dict(_ours(planned.sources)) | dict(_metadata())
     for name, version in planned.versions.items():
         contents |= {path: read() for path, read in files.of(name, version) if kept(name, path, planned.sources.services)}
+    if compiler is not None:
+        contents |= compiler.compiled(contents)
     path = folder / f"{planned.function.name}.zip"
     digest = archives.write(path, contents)
     return Package(

@@ -29,7 +29,7 @@ def allowed(path):
     if not isinstance(path, (str, bytes, os.PathLike)):
         return True
     place = os.path.realpath(os.fsdecode(path))
-    return place.startswith(temporary + os.sep) or place == os.devnull
+    return place == temporary or place.startswith(temporary + os.sep) or place == os.devnull
 
 def read_only(event, arguments):
     path = None
@@ -122,8 +122,8 @@ async def container(
         "TMPDIR": str(temporary),
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "LANG": "en_US.UTF-8",
-        **environment,
         **function.environment,
+        **environment,
     }
     arguments = interpreter("-c", _PROGRAM, str(root), str(temporary), function.handler)
     with log_path.open("wb") as log:

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from tests.infra.lambdas.eks_stage import eks_stage
-from tests.infra.lambdas.events import ARN, iam, request
+from tests.infra.lambdas.events import ARN, iam, jwt, request
 from tests.infra.lambdas.usage import ledger
 from tests.integration.api.conftest import submission
 from tests.integration.region import REGION, running_region
@@ -54,6 +54,17 @@ async def test_errors_are_told_as_by_a_server(deployed):
 
     assert [one["statusCode"] for one in answers] == [422, 422, 404, 404, 405, 401, 401, 413]
     assert all(body_of(one)["request_id"] for one in answers)
+
+
+async def test_a_caller_with_a_token_may_do_what_it_says(deployed):
+    api = await deployed("api", GPUFLEET_IDENTITY="iam,jwt")
+    reader = {"authorizer": jwt("openid", "gpufleet/read", gpufleet_namespaces="[gco-jobs]")}
+
+    read = await api(request("GET", "/api/v1/queue/jobs", **reader))
+    refused = await api(request("POST", "/api/v1/queue/jobs", submission(), **reader))
+    nobody = await api(request("GET", "/api/v1/queue/jobs", authorization="Bearer eyJhbGciOiJub25lIn0.e30."))
+
+    assert [one["statusCode"] for one in (read, refused, nobody)] == [200, 403, 401]
 
 
 async def test_a_large_body_comes_through(deployed):

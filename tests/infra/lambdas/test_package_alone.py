@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import marshal
 import shutil
+import sys
+from pathlib import Path
 
 import pytest
 
 from infra.functions import Function
 from infra.lambdas.__main__ import build_all
+from infra.lambdas.compiling import CompileError, Compiler
 from infra.lambdas.distributions import HOST, HOST_PYTHON, Target
 from tests.infra.lambdas.runtime import FailedError, container
 
@@ -52,6 +56,21 @@ async def test_nothing_installed_is_seen_and_nothing_is_written(tmp_path):
                 told[name] = str(failed).partition(":")[0]
 
     assert told == {"sees": "ModuleNotFoundError", "writes": "OSError", "elsewhere": "OSError", "temporary": 1}
+
+
+def test_modules_come_compiled_for_the_runtime_and_name_the_place_where_it_has_them(packages):
+    _, root = packages("health")
+    (compiled,) = (root / "workers" / "metrics" / "__pycache__").glob("health.*.pyc")
+
+    code = marshal.loads(compiled.read_bytes()[16:])
+    assert compiled.name == f"health.{sys.implementation.cache_tag}.pyc"
+    assert code.co_filename == "/var/task/workers/metrics/health.py"
+    assert (root / "workers" / "metrics" / "health.py").is_file()  # for whoever reads a traceback
+
+
+def test_a_module_of_ours_that_can_not_be_compiled_is_told():
+    with pytest.raises(CompileError, match=r"(?s)shared/broken\.py.*SyntaxError"):
+        Compiler(Path(sys.executable)).compiled({"shared/broken.py": b"def", "others/template.py": b"{{ name }} def"})
 
 
 def test_the_same_source_gives_the_same_bytes_and_other_source_others(packages, tmp_path, monkeypatch):

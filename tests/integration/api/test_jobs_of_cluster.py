@@ -457,6 +457,33 @@ async def test_a_job_that_is_about_to_go_is_not_counted_again(client, region):
     assert [one["metadata"]["uid"] for one in await region.objects()] == [made["metadata"]["uid"]]
 
 
+async def test_of_two_who_delete_what_a_finalizer_holds_one_counts_it(client, region):
+    """Both have read it before either deletes it, and the cluster answers both that it is about to go."""
+    await make(region, "a")
+    patch = {"metadata": {"finalizers": ["tests/wait"]}}
+    await region.api.request("PATCH", f"{OBJECTS}/a", body=patch, content_type="application/merge-patch+json")
+    region.fault(method="DELETE", path="/jobs/a$", action="delay", delay=0.5)
+    late = asyncio.create_task(bulk(client, all=True))
+    await region.until_true(lambda: not region.server.faults.waiting)
+
+    first, second = await bulk(client, all=True), await late
+
+    assert (first["deleted_count"], first["skipped_count"]) == (1, 0)
+    assert (second["deleted_count"], second["skipped"]) == (0, [{"name": "a", "namespace": NAMESPACE, "reason": GONE}])
+
+
+async def test_a_job_that_changes_while_it_is_deleted_is_deleted_all_the_same(client, region):
+    await make(region, "a")
+    region.fault(method="DELETE", path="/jobs/a$", action="delay", delay=0.5)
+    late = asyncio.create_task(bulk(client, all=True))
+    await region.until_true(lambda: not region.server.faults.waiting)
+    patch = {"metadata": {"labels": {"changed": "yes"}}}
+    await region.api.request("PATCH", f"{OBJECTS}/a", body=patch, content_type="application/merge-patch+json")
+
+    assert (await late)["deleted_count"] == 1
+    assert await region.objects() == []
+
+
 async def test_another_job_of_the_name_is_left_alone(client, region):
     await make(region, "a")
     region.fault(method="GET", path="/jobs/a$", action="delay", delay=1.0)
@@ -487,9 +514,13 @@ async def test_a_job_is_deleted_by_name_and_uid(client, region):
 
 async def test_a_job_that_changes_before_its_deletion_is_left_alone(client, region):
     await make(region, "a")
-    region.fault(method="DELETE", path="/jobs/a", status=409)
+    region.fault(method="DELETE", path="/jobs/a$", action="delay", delay=0.5)
+    late = asyncio.create_task(client.delete(f"{JOBS}/{NAMESPACE}/a"))
+    await region.until_true(lambda: not region.server.faults.waiting)
+    await client.delete(f"{JOBS}/{NAMESPACE}/a")
+    await make(region, "a")
 
-    answer = await client.delete(f"{JOBS}/{NAMESPACE}/a")
+    answer = await late
 
     assert (answer.status_code, answer.json()["detail"]) == (409, "Job 'a' changed before its UID-preconditioned delete")
     assert len(await region.objects()) == 1

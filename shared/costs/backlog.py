@@ -11,7 +11,7 @@ from shared.clock import Clock
 from shared.costs.model import Window
 from shared.costs.report_keys import ReportKeys
 from shared.costs.report_store import ReportStore
-from shared.costs.usage_documents import decode, hour_of
+from shared.costs.usage_documents import day_prefix, decode, hour_in, hour_of
 from shared.costs.windows import completed
 from shared.store.objects import S3Objects
 
@@ -92,9 +92,9 @@ class Backlog:
             return self._first
         for number in range((self._clock.now() - since).days + 2):
             day = (since + timedelta(days=number)).replace(hour=0, minute=0, second=0, microsecond=0)
-            found = await self._objects.listed(f"usage/region={self._region}/date={day:%Y-%m-%d}/", limit=_OBSERVERS)
+            found = await self._objects.listed(day_prefix(self._region, day), limit=_OBSERVERS)
             if found:
-                self._first = min([await self._told_from(one.key) for one in found if _hour(one.key) == _hour(found[0].key)])
+                self._first = min([await self._told_from(one.key) for one in found if hour_in(one.key) == hour_in(found[0].key)])
                 return self._first
         return None
 
@@ -104,13 +104,7 @@ class Backlog:
             document = decode(await self._objects.get(key) or b"")
             return min(span.start for span in document.covered)
         except ValueError:
-            return _hour(key)
-
-
-def _hour(key: str) -> datetime:
-    """The hour of a document, by its key (`usage_documents.document_key`)."""
-    _, _, date, hour, _ = key.split("/")
-    return datetime.fromisoformat(f"{date.removeprefix('date=')}T{hour.removeprefix('hour=')}:00:00+00:00")
+            return hour_in(key)
 
 
 def _overlaps(window: Window, standing: Sequence[Window]) -> bool:

@@ -61,7 +61,8 @@ def _both_nodes(first: NodeUsage, second: NodeUsage) -> NodeUsage:
 
 
 def _both_pods(first: PodUsage, second: PodUsage) -> PodUsage:
-    return replace(first, start=min(first.start, second.start), end=_end(first.end, second.end))
+    start, end = min(first.start, second.start), _end(first.end, second.end)
+    return replace(first, start=start, end=end, job_name=first.job_name or second.job_name)
 
 
 def _end(first: datetime | None, second: datetime | None) -> datetime | None:

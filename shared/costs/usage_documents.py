@@ -43,9 +43,20 @@ def hour_of(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
+def day_prefix(region: str, day: datetime) -> str:
+    """What the keys of all objects of a day begin with."""
+    return f"usage/region={region}/date={day:%Y-%m-%d}/"
+
+
 def hour_prefix(region: str, hour: datetime) -> str:
     """What the keys of all objects of an hour begin with."""
-    return f"usage/region={region}/date={hour:%Y-%m-%d}/hour={hour:%H}/"
+    return f"{day_prefix(region, hour)}hour={hour:%H}/"
+
+
+def hour_in(key: str) -> datetime:
+    """The hour of the object with a key."""
+    _, _, date, hour, _ = key.split("/")
+    return datetime.fromisoformat(f"{date.removeprefix('date=')}T{hour.removeprefix('hour=')}:00:00+00:00")
 
 
 def document_key(document: UsageDocument) -> str:

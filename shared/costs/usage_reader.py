@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Final, Protocol, TypeVar
 
 import structlog
@@ -14,15 +15,16 @@ from shared.clock import Clock
 from shared.costs.merging import merge_nodes, merge_pods
 from shared.costs.model import NodeUsage, PodUsage, Window
 from shared.costs.usage import Usage
-from shared.costs.usage_documents import HOUR, UsageDocument, decode, hour_of, hour_prefix
+from shared.costs.usage_documents import HOUR, UsageDocument, day_prefix, decode, hour_in, hour_of, hour_prefix
 
 log = structlog.get_logger()
 
 RESTART: Final = timedelta(minutes=2)
 """A time without an observer that is no gap: what ends in it is still on the cluster when the next one lists it, since a Job that has ended
 stays for an hour at least (`rendering.MIN_TTL_SECONDS`)."""
-AHEAD: Final = timedelta(hours=24)
-"""So far after a window it is looked for an observer that came after a gap, and knows what outlived it."""
+AHEAD: Final = timedelta(days=31)
+"""So far after a window it is looked for an observer that came after a gap, and knows what outlived it: as far as reports are made anew
+(`Settings.costs_look_back_days`). A region may have been without one for days, while its nodes went on to cost."""
 
 CONCURRENCY: Final = 16
 """Hours that are read at once."""
@@ -49,7 +51,9 @@ class Objects(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UsageReader:
-    """Implements `UsageSource` over the bucket. Requests: one list for each hour of a window and one or more after it, one read an object.
+    """Implements `UsageSource` over the bucket.
+
+    Requests: one list for each hour of a window, one for each day after it until somebody has told of a later time, one read an object.
 
     An object that can't be understood counts as if it were not there, and is logged; its time is a gap then.
     """
@@ -85,22 +89,33 @@ class UsageReader:
                 return await self._of_hour(region, hour)
 
         found = [document for those in await asyncio.gather(*map(read, hours)) for document in those]
-        for hour in _hours(hours[-1] + HOUR, min(window.end + AHEAD, self.clock.now())):
+        async for keys in self._following(region, hours[-1] + HOUR, min(window.end + AHEAD, self.clock.now())):
             if any(span.end > window.end for document in found for span in document.covered):
                 break
-            found += await self._of_hour(region, hour)
+            found += await self._read(keys)
         return found
 
+    async def _following(self, region: str, start: datetime, end: datetime) -> AsyncIterator[list[str]]:
+        """The keys of each hour of a time of which there are any."""
+        for number in range((end.date() - start.date()).days + 1):
+            listed = [one.key for one in await self.objects.listed(day_prefix(region, start + timedelta(days=number)))]
+            for hour, keys in groupby(listed, hour_in):
+                if start <= hour < end:
+                    yield list(keys)
+
     async def _of_hour(self, region: str, hour: datetime) -> list[UsageDocument]:
+        return await self._read([one.key for one in await self.objects.listed(hour_prefix(region, hour))])
+
+    async def _read(self, keys: Iterable[str]) -> list[UsageDocument]:
         found = []
-        for one in await self.objects.listed(hour_prefix(region, hour)):
-            data = await self.objects.get(one.key)
+        for key in keys:
+            data = await self.objects.get(key)
             if data is None:
                 continue
             try:
                 found.append(await asyncio.to_thread(decode, data))
             except ValueError as error:
-                log.error("usage not understood", key=one.key, error=str(error))
+                log.error("usage not understood", key=key, error=str(error))
         return found
 
 

@@ -121,6 +121,13 @@ async def test_a_gpu_node_keeps_the_gpus_that_it_had(bucket):
     assert (await usage(bucket)).nodes[0].gpus == 4
 
 
+async def test_an_observer_of_an_earlier_release_does_not_take_a_job_its_name(bucket):
+    Observer(bucket, "o1").starts("10:00", pods=[pod("a", "10:00", job_name=None)]).until("10:30").writes_all()
+    Observer(bucket, "o2").starts("10:10", pods=[pod("a", "10:00")]).until("11:01").writes_all()
+
+    assert [one.job_name for one in (await usage(bucket)).pods] == ["train"]
+
+
 async def test_two_observers_tell_of_one_cluster(bucket):
     Observer(bucket, "o1").starts("10:00", nodes=[node()], pods=[pod("a", "10:00")]).until("10:30").writes_all()
     second = Observer(bucket, "o2").starts("10:10", nodes=[node(), node("n2", "10:10")], pods=[pod("a", "10:00")]).until("10:45")
@@ -168,6 +175,20 @@ async def test_a_window_of_which_not_all_is_written_yet_says_up_to_where_it_is(b
     found = await usage(bucket, now="11:00")
     assert (found.complete_to, found.gaps, found.final) == (at("10:59:50"), [window("10:59:50", "11:00")], False)
     assert spans(found.pods) == {"p1": (at("10:00"), at("10:59:50"))}
+
+
+async def test_a_region_that_was_without_an_observer_for_days_still_pays_for_nodes_that_outlived_them(bucket):
+    Observer(bucket, "o1").starts("08:30", nodes=[node("n1"), node("n2")]).until("09:30").writes_all()
+    late = Observer(bucket, "o2")
+    late.ledger.nodes.listed([node("n1")], at=at("12:00", 20))
+    late.ledger.pods.listed([], at=at("12:00", 20))
+    late.time = at("11:59:45", 20)
+    late.until(at("12:10", 20)).writes_all()
+
+    found = await UsageReader(objects=bucket, clock=Stopped(at("12:30", 20))).usage(REGION, window("10:00", "11:00", day=18))
+
+    assert spans(found.nodes) == {"n1": (at("00:00"), None)}
+    assert ([(gap.start, gap.end) for gap in found.gaps], found.final) == ([(at("10:00", 18), at("11:00", 18))], True)
 
 
 async def test_where_nobody_watched_all_of_the_window_is_a_gap(bucket):

@@ -169,3 +169,10 @@ async def test_an_event_loop_that_is_stuck_gives_no_answer(monkeypatch):
 def test_the_health_check_says_what_it_needs(port):
     well, told = probe.ask("readyz", {"GPUFLEET_PROBE_PORT": port})
     assert (well, told) == (False, "GPUFLEET_PROBE_PORT must be the port at which the worker answers probes")
+
+
+async def test_another_program_is_asked_by_its_url(passes, clock, stop):
+    async with probed(Settings(probe_port=0), LoopVitals(passes, clock), stop) as port:
+        assert await check(f"http://127.0.0.1:{port}/livez") == (0, "ok")
+        assert await check(f"http://127.0.0.1:{port}/readyz") == (1, "no pass has succeeded yet")
+    assert await check("ftp://127.0.0.1/") == (2, "")

@@ -15,7 +15,7 @@ MAX_REASON = 512
 
 
 class DrainRequest(Strict):
-    """What becomes of the jobs of a region that is drained. Without a body, what stands here as the default."""
+    """What becomes of the jobs of a region that is drained."""
 
     model_config = examples.shown(examples.DRAIN)
 
@@ -28,7 +28,7 @@ class DrainRequest(Strict):
 
 
 class ResumeRequest(Strict):
-    """Why a region goes on; needs no body."""
+    """Why a region goes on."""
 
     model_config = examples.shown(examples.RESUME)
 

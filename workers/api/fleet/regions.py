@@ -37,23 +37,22 @@ async def list_regions(core: CoreOf, caller: Reader) -> RegionsAnswer:
 
 
 @router.post("/{region}/drain", responses=answers(401, 403, 404, 409, 413, 422, 429, 503))
-async def drain_region(region: str, core: CoreOf, caller: Administrator, body: DrainRequest | None = None) -> RegionAnswer:
+async def drain_region(region: str, core: CoreOf, caller: Administrator, body: DrainRequest) -> RegionAnswer:
     """Claim nothing more in a region; what runs there goes on. Dispatchers follow within five seconds, the sweeper within a minute.
 
     Asked again with the same options it changes nothing, with others these hold from then on.
     """
     caller.require_all_namespaces("draining a region")
-    wanted = body or DrainRequest()
-    status = await core.region_control.drain(region, by=caller.name, reason=wanted.reason, move=wanted.move, interrupt=wanted.interrupt)
-    log.info("region drained", region=region, by=caller.name, reason=wanted.reason, move=wanted.move, interrupt=wanted.interrupt)
+    status = await core.region_control.drain(region, by=caller.name, reason=body.reason, move=body.move, interrupt=body.interrupt)
+    log.info("region drained", region=region, by=caller.name, reason=body.reason, move=body.move, interrupt=body.interrupt)
     return _answer(status, (await _counts(core, caller)).get(region), core.clock.now())
 
 
 @router.post("/{region}/resume", responses=answers(401, 403, 404, 409, 413, 422, 429, 503))
-async def resume_region(region: str, core: CoreOf, caller: Administrator, body: ResumeRequest | None = None) -> RegionAnswer:
+async def resume_region(region: str, core: CoreOf, caller: Administrator, body: ResumeRequest) -> RegionAnswer:
     """Claim in a region again, at once. For one that is open this changes nothing."""
     caller.require_all_namespaces("resuming a region")
-    status = await core.region_control.resume(region, by=caller.name, reason=body.reason if body is not None else None)
+    status = await core.region_control.resume(region, by=caller.name, reason=body.reason)
     log.info("region resumed", region=region, by=caller.name)
     return _answer(status, (await _counts(core, caller)).get(region), core.clock.now())
 

@@ -136,8 +136,9 @@ def cost(told: Mapping[str, Any] | None) -> str | None:
     """A cost, with what of it isn't known; None where none is told."""
     if told is None:
         return None
-    known = f"{Decimal(told['known_usd']):.6f} USD"
-    return f"{known} ({told['missing']})" if told.get("missing") else known
+    amount, missing = Decimal(told["known_usd"]), told.get("missing")
+    known = f"{amount:.6f} USD" if amount or not missing else "not known"
+    return f"{known} ({missing})" if missing else known
 
 
 def event_row(event: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -147,7 +147,7 @@ FUNCTIONS: Final = (
     Function(
         name="webhooks-relay",
         text="Events of jobs that somebody subscribes to, from the table's stream to the queue of events",
-        handler="workers.webhooks.handler.relay_handler",
+        handler="workers.webhooks.relay_handler.handler",
         role="webhooks-relay",
         memory_mb=256,
         timeout_seconds=30,

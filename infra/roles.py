@@ -121,7 +121,6 @@ WEBHOOKS_RELAY: Final = _function(
     _may("dynamodb:BatchGetItem", r.TABLE, conditions=_partitions("TOTAL#*")),
     _may("dynamodb:Query", r.TABLE, conditions=_partitions("WEBHOOKS#*")),
     _may("sqs:GetQueueUrl SendMessage", r.queue("events")),
-    _may("sqs:GetQueueUrl", r.dead_letters("events")),
 )
 
 _DELIVERIES: Final = _partitions("JOB#*", "WEBHOOK#*", "WEBHOOKS#*")

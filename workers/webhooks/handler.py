@@ -1,8 +1,7 @@
-"""The webhook worker on AWS Lambda: three functions over the same parts as the loop.
+"""The webhook worker on AWS Lambda: two functions over the same parts as the loop, beside that of the relay (`relay_handler`).
 
 | handler | event source |
 |---|---|
-| `relay_handler` | the table's stream, filtered to inserted `EVENT#` items, with `ReportBatchItemFailures` |
 | `handler` | the queue `events`, with `ReportBatchItemFailures` |
 | `sweep_handler` | a schedule of a minute: retries fall on whole minutes at the latest |
 
@@ -17,18 +16,12 @@ from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import structlog
-
 from shared.aws import connect
-from shared.errors import FleetError
 from shared.settings import Settings
-from shared.store.streams import told
 from shared.webhooks.lanes import Lanes
-from workers.lambdas import Answer, Container, failed, failures, messages_of, seconds_left
+from workers.lambdas import Answer, Container, failures, messages_of, seconds_left
 from workers.webhooks.build import SERVICES, Parts, build
 from workers.webhooks.events import Outcome
-
-log = structlog.get_logger()
 
 MARGIN_SECONDS: Final = 12.0
 """What is left of an invocation when nothing more is begun: an attempt takes 10 s."""
@@ -56,11 +49,6 @@ def handler(event: Mapping[str, Any], context: Any) -> Answer:
     return _delivering.run(lambda parts: deliver(parts, event, seconds=seconds_left(context, margin=MARGIN_SECONDS)))
 
 
-def relay_handler(event: Mapping[str, Any], _context: Any) -> Answer:
-    """Pass on a batch of records of the table's stream."""
-    return _container.run(lambda parts: relay(parts, event))
-
-
 def sweep_handler(_event: Mapping[str, Any], context: Any) -> dict[str, str | None]:
     """Send what is due, again and again until the invocation's time is over; says when the next is due."""
     return _container.run(lambda parts: sweep(parts, seconds=seconds_left(context, margin=MARGIN_SECONDS)))
@@ -72,17 +60,6 @@ async def deliver(parts: Parts, event: Mapping[str, Any], *, seconds: float) -> 
     outcomes = await parts.handler.handle_all(messages)
     await _finish(parts, seconds)
     return failures(messages, outcomes, left=Outcome.LEFT)
-
-
-async def relay(parts: Parts, event: Mapping[str, Any]) -> Answer:
-    """The partial batch response of a stream: all or none, so that what comes again begins where it failed."""
-    records = [told(record) for record in event.get("Records", ())]
-    try:
-        await parts.relay.pass_on([record.event for record in records if record.event is not None])
-    except FleetError as error:
-        log.warning("events not passed on yet", count=len(records), error=str(error))
-        return failed([records[0].sequence])
-    return failed([])
 
 
 async def sweep(parts: Parts, *, seconds: float) -> dict[str, str | None]:

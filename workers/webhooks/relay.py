@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Final
 
 import structlog
 
+from shared.aws import Aws
 from shared.jobs.model import Event
 from shared.queues.events import body_of
 from shared.queues.queue import Queue
+from shared.settings import Settings
+from shared.store.table import Table
 from shared.store.totals import WEBHOOKS, Totals
 from shared.store.webhooks import Webhooks
 from shared.webhooks.events import TOLD
 
 log = structlog.get_logger()
+
+SERVICES: Final = ("dynamodb", "sqs")
 
 
 class Relay:
@@ -54,3 +60,9 @@ class Relay:
         return [
             event for event in events if any(TOLD[event.type] in webhook.events and webhook.created_at <= event.at for webhook in webhooks)
         ]
+
+
+async def build(settings: Settings, aws: Aws) -> Relay:
+    """The relay over the clients of the control region. Raises NotFoundError where the queue is missing (bootstrap makes it)."""
+    table = Table(aws.dynamodb, settings.table)
+    return Relay(queue=await Queue.open(aws.sqs, settings.events_queue), webhooks=Webhooks(table), totals=Totals(table))

@@ -14,7 +14,8 @@ from shared.webhooks.deliveries import DeliveryState
 from shared.webhooks.lanes import Lanes
 from tests.integration.webhooks.fleet import events_of, failing, ids, until
 from tests.unit.webhooks.receivers import answering
-from workers.webhooks.handler import EACH, deliver, relay, sweep
+from workers.webhooks.handler import EACH, deliver, sweep
+from workers.webhooks.relay_handler import answer as relay
 
 
 async def stream_event(fleet):
@@ -40,7 +41,7 @@ async def test_the_whole_way_in_three_invocations(fleet):
     parts = await fleet.parts()
     head = await fleet.ran()
 
-    assert await relay(parts, await stream_event(fleet)) == {"batchItemFailures": []}
+    assert await relay(parts.relay, await stream_event(fleet)) == {"batchItemFailures": []}
     event = await queue_event(parts)
     assert len(event["Records"]) == 3
     assert await deliver(parts, event, seconds=10) == {"batchItemFailures": []}
@@ -82,7 +83,7 @@ async def test_a_batch_of_the_stream_that_fails_comes_again_whole(fleet, monkeyp
 
     monkeypatch.setattr(parts.queue, "send_all", down)
     first = event["Records"][0]["dynamodb"]["SequenceNumber"]
-    assert await relay(parts, event) == {"batchItemFailures": [{"itemIdentifier": first}]}
+    assert await relay(parts.relay, event) == {"batchItemFailures": [{"itemIdentifier": first}]}
 
 
 async def test_what_is_not_sent_when_the_time_is_over_is_given_back_and_swept(fleet, monkeypatch):
@@ -168,7 +169,7 @@ async def test_an_event_that_can_not_be_read_holds_up_none_behind_it(fleet):
     poisoned = next(record for record in event["Records"] if record["dynamodb"]["Keys"]["sk"]["S"].endswith("EVENT#00000004"))
     poisoned["dynamodb"]["NewImage"]["type"] = {"S": "of a later release"}
 
-    assert await relay(parts, event) == {"batchItemFailures": []}
+    assert await relay(parts.relay, event) == {"batchItemFailures": []}
     numbers = {json.loads(record["body"])["number"] for record in (await queue_event(parts))["Records"]}
     assert numbers == {1, 5}
     assert await deliver(parts, batches([head], 1, number=5)[0], seconds=10) == {"batchItemFailures": []}

@@ -10,10 +10,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 from zipfile import ZipFile
 
+from infra.lambdas.archives import lay_out
 from shared.errors import FleetError
 
 RUNS: Final = 3
@@ -42,10 +44,10 @@ def interpreter(*arguments: str) -> list[str]:
     return [sys.executable, "-I", "-S", "-B", *arguments]
 
 
-def import_seconds(archive: Path, module: str, *, runs: int = RUNS) -> float:
-    """The median of some imports of a module. Raises ColdImportError."""
+def import_seconds(contents: Mapping[str, bytes], module: str, *, runs: int = RUNS) -> float:
+    """The median of some imports of a module out of a package's files. Raises ColdImportError."""
     with tempfile.TemporaryDirectory() as folder:
-        place = unpacked(archive, Path(folder))
+        place = lay_out(Path(folder), contents)
         return statistics.median(_once(place, module) for _ in range(runs))
 
 

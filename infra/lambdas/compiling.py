@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from infra.lambdas.archives import lay_out
 from infra.lambdas.distributions import HOST_PYTHON
 from shared.errors import FleetError
 
@@ -42,11 +43,7 @@ class Compiler:
 
     def _compile(self, sources: Mapping[str, bytes]) -> None:
         with tempfile.TemporaryDirectory() as temporary:
-            folder = Path(temporary)
-            for path, data in sources.items():
-                place = folder / path
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(data)
+            folder = lay_out(Path(temporary), sources)
             command = [str(self._interpreter), "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
             command += ["-s", temporary, "-p", TASK_ROOT, temporary]
             # The order of constants in a set is that of their hashes, which would be others each time.

@@ -56,21 +56,25 @@ def plan(function: Function, target: Target) -> Plan:
     return Plan(function=function, sources=sources, versions=distributions_of(others, target, without=function.without))
 
 
+def contents(planned: Plan, files: Files, compiler: Compiler | None = None) -> dict[str, bytes]:
+    """The files of a package by their paths. Its distributions must have been fetched. Raises CompileError."""
+    found = dict(_ours(planned.sources)) | dict(_metadata())
+    for name, version in planned.versions.items():
+        found |= {path: read() for path, read in files.of(name, version) if kept(name, path, planned.sources.services)}
+    return found | compiler.compiled(found) if compiler is not None else found
+
+
 def build(planned: Plan, files: Files, folder: Path, compiler: Compiler | None = None) -> Package:
     """Write the package into a folder. Its distributions must have been fetched. Raises CompileError."""
-    contents = dict(_ours(planned.sources)) | dict(_metadata())
-    for name, version in planned.versions.items():
-        contents |= {path: read() for path, read in files.of(name, version) if kept(name, path, planned.sources.services)}
-    if compiler is not None:
-        contents |= compiler.compiled(contents)
+    held = contents(planned, files, compiler)
     path = folder / f"{planned.function.name}.zip"
-    digest = archives.write(path, contents)
+    digest = archives.write(path, held)
     return Package(
         function=planned.function,
         path=path,
         zipped=path.stat().st_size,
-        unzipped=sum(map(len, contents.values())),
-        files=len(contents),
+        unzipped=sum(map(len, held.values())),
+        files=len(held),
         digest=digest,
         versions=planned.versions,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,6 +35,23 @@ USERS = {
     "observer": "system:serviceaccount:gpufleet:observer",
 }
 """Who a worker is to a cluster: a group of an access entry, or a service account."""
+
+
+VISITOR = "visitor"
+"""A user of the clusters who is nobody of the fleet."""
+_VISITOR = f"""
+kind: ClusterRole
+metadata: {{name: {VISITOR}}}
+rules:
+  - apiGroups: ["", batch]
+    resources: [jobs, services, configmaps]
+    verbs: [create, get, delete]
+---
+kind: ClusterRoleBinding
+metadata: {{name: {VISITOR}}}
+roleRef: {{kind: ClusterRole, name: {VISITOR}}}
+subjects: [{{kind: User, name: {VISITOR}}}]
+"""
 
 
 class Installation(Protocol):
@@ -109,7 +127,7 @@ class EnforcedFleet(EmbeddedFleet):
         self._state = held = StateDirectory(self._place())
         held.prepare()
         self.paths = Paths(held.path)
-        self.paths.rbac.write_text(self.installation.manifests())
+        self.paths.rbac.write_text(f"{self.installation.manifests()}\n---\n{_VISITOR}")
         spot.write_prices(held.path / "spot-prices.json", options.regions)
         self._layout = layout = _lay_out(options, held.path)
         self._supervisor = supervisor = Supervisor(logs=held.path / "logs")
@@ -193,6 +211,17 @@ class EnforcedFleet(EmbeddedFleet):
     def aws_env(self) -> dict[str, str]:
         """A producer's environment: the account's root."""
         return environment.aws(self.layout.aws_endpoint) | {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+
+    @contextmanager
+    def paused(self, *workers: str) -> Iterator[None]:
+        """Let some workers stand still, as on a machine that hangs."""
+        for worker in workers:
+            self.processes[worker].signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for worker in workers:
+                self.processes[worker].signal(signal.SIGCONT)
 
     def asked(self) -> set[Asked]:
         """What was asked of AWS until now."""

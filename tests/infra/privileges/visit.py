@@ -20,16 +20,21 @@ import pytest
 from aiobotocore.session import get_session
 from aiohttp import web
 
+from shared.clusters import names
 from shared.clusters.eks import describe
+from shared.clusters.scheduling import SINGLE_READS
 from shared.costs.model import CapacityType, NodeUsage, Window
 from shared.costs.usage_documents import UsageDocument, document_key, encode, hour_of
 from shared.errors import UnavailableError
 from shared.settings import dead_letter_queue
-from tests.infra.fleet import ROOT, EnforcedFleet
+from tests.infra.fleet import ROOT, VISITOR, EnforcedFleet
 from workers.local.demo.receiver import Receiver
 
 SECONDS = 60.0
 NAMESPACE = "gco-jobs"
+NODES = "2xg5.12xlarge,1xg5.12xlarge:spot,1xg4ad.16xlarge,9xm5.4xlarge"
+PODS = 24
+"""So many that no nine of these machines have room for them."""
 LARGE = 500_000
 """Characters of noise: more than a manifest may have in the table, compressed."""
 Json = dict[str, Any]
@@ -52,6 +57,9 @@ class Visit:
         async with asyncio.TaskGroup() as group:
             for step in (self.jobs, self.queue, self.dead_letters, self.keys_and_templates, self.manifests, self.reading, self.clusters):
                 group.create_task(step())
+        await self.wide()
+        await self.what_is_in_the_way()
+        await self.what_nobody_told()
         await self.costs()
         await self.webhooks_are_administered()
         await self.regions()
@@ -69,7 +77,7 @@ class Visit:
         """Submit a job through the API; its id."""
         body = {"manifest": manifest or a_job(name), "target_region": "any", "namespace": NAMESPACE, **fields}
         if noise:
-            body["supporting"] = [noisy_config(name, noise)]
+            body["supporting"] = [noisy_config(name, noise), supporting(name)[1]]
         answer = await self.ask("POST", "/api/v1/queue/jobs", status=status, json=body)
         return str(answer["job"]["job_id"])
 
@@ -101,6 +109,7 @@ class Visit:
         flaky = await self.submit("flaky", manifest=a_job("flaky", exit_code="1,0"), retry={"max_attempts": 2, "backoff_seconds": 1})
         for job_id in cancelled:
             await self.until(job_id, "running")
+        await self.fleet.invoke("gpufleet-health", json.dumps({"task": "health"}))
         # A cluster that doesn't delete at once: the bell is put off.
         await self.fault(method="DELETE", path="/jobs/cancelled", status=503, retry_after=1, times=3)
         for job_id in cancelled:
@@ -122,6 +131,61 @@ class Visit:
         await self.ask("GET", "/api/v1/queue/jobs", params={"namespace": NAMESPACE, "status": "completed"})
         await self.ask("GET", "/api/v1/queue/jobs", params={"target_region": region})
         await self.ask("POST", "/api/v1/queue/poll", params={"limit": 5})
+
+    async def what_is_in_the_way(self) -> None:
+        """What others of the fleet left behind under a name gives way, for dispatchers and for observers who do their work."""
+        regions = self.fleet.options.regions
+        for region in regions:
+            job_id = await self.submit("owner", target_region=region)
+            owner = (await self.until(job_id, "succeeded"))["executions"][-1]["object"]
+            for name in ("leftover", "unsupported"):
+                for kind in ("services", "configmaps"):
+                    await self.on_cluster(region, "POST", f"/api/v1/namespaces/{NAMESPACE}/{kind}", json=left_behind(name, kind, owner))
+        for job_id in [await self.submit("leftover", supporting=supporting("leftover"), target_region=region) for region in regions]:
+            await self.until(job_id, "succeeded")
+        # Answers that are lost: what was made is found, and applied over.
+        for kind in ("services", "configmaps"):
+            await self.fault(method="POST", path=f"/{kind}$", action="apply_then_drop")
+        for job_id in [await self.submit("twice", supporting=supporting("twice"), target_region=region) for region in regions]:
+            await self.until(job_id, "succeeded")
+        await self.no_faults()
+        await self.fault(method="POST", path="/(services|configmaps)$", status=503, times=100)
+        ids = [await self.submit("unsupported", supporting=supporting("unsupported"), target_region=region) for region in regions]
+        for job_id in ids:
+            await self.until(job_id, "pending")
+        for region in regions:
+            self.fleet.kill(f"dispatcher-{region}-1")
+        await self.no_faults()
+        for job_id in ids:
+            await self.until(job_id, "succeeded")
+
+    async def what_nobody_told(self) -> None:
+        """An object that nobody committed, of a job that has ended; and a pass of dispatch by hand."""
+        path = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
+        for region in self.fleet.options.regions:
+            job_id = await self.submit("ended", target_region=region)
+            ended = (await self.until(job_id, "succeeded"))["executions"][-1]["object"]["name"]
+            await self.on_cluster(region, "POST", path, json=stray(await self.on_cluster(region, "GET", f"{path}/{ended}")))
+            await until(lambda region=region, ended=ended: self._is_gone(region, f"{path}/{ended}-stray"), "a stray object is deleted")
+        region = self.fleet.options.regions[0]
+        with self.fleet.paused(f"dispatcher-{region}-1"):
+            job_id = await self.submit("polled", target_region=region, supporting=supporting("polled"))
+            await self.ask("POST", "/api/v1/queue/poll", params={"limit": 5})
+        await self.until(job_id, "succeeded")
+
+    async def on_cluster(self, region: str, method: str, path: str, **options: Any) -> Any:
+        """Ask a cluster as somebody who isn't of the fleet."""
+        async with httpx.AsyncClient(trust_env=False, headers={"Authorization": f"Bearer {VISITOR}"}) as clusters:
+            answer = await clusters.request(method, f"http://127.0.0.1:{self.fleet.layout.cluster_ports[region]}{path}", **options)
+            assert answer.is_success, answer.text
+            return answer.json()
+
+    async def _is_gone(self, region: str, path: str) -> bool:
+        try:
+            await self.on_cluster(region, "GET", path)
+        except AssertionError as error:
+            return "NotFound" in str(error)
+        return False
 
     async def fault(self, **fault: Any) -> None:
         """Something goes wrong on every cluster."""
@@ -208,6 +272,20 @@ class Visit:
                 await self.ask("POST", "/api/v1/manifests", json={"manifests": [body], "namespace": NAMESPACE})
             await self.ask("GET", path, params=about)
             await self.ask("DELETE", path, params=about)
+
+    async def wide(self) -> None:
+        """A Job whose pods are on so many machines that they are listed and not read one by one."""
+        manifest = a_job("wide", duration=600)
+        manifest["spec"] |= {"parallelism": PODS, "completions": PODS}
+        container = {**_POD["containers"][0], "resources": {"limits": {"cpu": "14", "memory": "64Mi"}}}
+        manifest["spec"]["template"]["spec"] = {**_POD, "containers": [container]}
+        await self.ask("POST", "/api/v1/manifests", json={"manifests": [manifest], "namespace": NAMESPACE})
+        await until(self._is_spread, "the pods of a Job are on many machines")
+        await self.ask("DELETE", f"/api/v1/jobs/{NAMESPACE}/wide")
+
+    async def _is_spread(self) -> bool:
+        found = (await self.ask("GET", f"/api/v1/jobs/{NAMESPACE}/wide/pods"))["pods"]
+        return len({one["node"]["name"] for one in found if one["node"]}) > SINGLE_READS
 
     async def reading(self) -> None:
         """What is measured and told: GPUs, CloudWatch, health, the policy."""
@@ -368,6 +446,31 @@ def a_job(name: str, **steering: Any) -> Json:
     }
 
 
+def supporting(name: str) -> list[Json]:
+    """A ConfigMap and a Service."""
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"}}
+    return [config, {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": _PORTS}]
+
+
+def left_behind(name: str, kind: str, owner: Json) -> Json:
+    """What another job of the fleet left behind under a name, whose Job has ended."""
+    (found,) = (one for one in supporting(name) if f"{one['kind'].lower()}s" == kind)
+    labels = {names.MANAGED: "true", names.JOB_ID: "01900000-0000-7000-8000-000000000000", names.EXECUTION: "1"}
+    owned = {"apiVersion": "batch/v1", "kind": "Job", "name": owner["name"], "uid": owner["uid"]}
+    return {**found, "metadata": {"name": name, "labels": labels, "ownerReferences": [owned]}}
+
+
+def stray(found: Json) -> Json:
+    """An object like the one of an execution, which nobody committed."""
+    metadata = {name: found["metadata"][name] for name in ("labels", "annotations")}
+    metadata["annotations"] = {**metadata["annotations"], names.RELEASED: "no"}
+    template = found["spec"]["template"]
+    labels = {name: value for name, value in template["metadata"].get("labels", {}).items() if "controller-uid" not in name}
+    kept = {**template, "metadata": {**template["metadata"], "labels": {k: v for k, v in labels.items() if "job-name" not in k}}}
+    spec = {"suspend": True, "backoffLimit": 0, "template": kept}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {**metadata, "name": f"{found['metadata']['name']}-stray"}, "spec": spec}
+
+
 def noise(characters: int) -> str:
     """Text that doesn't compress, always the same."""
     return base64.b64encode(random.Random(characters).randbytes(characters * 3 // 4)).decode()
@@ -414,6 +517,7 @@ def _pointer(key: str, bucket: str) -> Json:
     return {"s3": {"bucket": bucket, "key": key}}
 
 
+_PORTS: Json = {"selector": {"app": "visit"}, "ports": [{"port": 80}]}
 _LIMITS = {"cpu": "10m", "memory": "16Mi"}
 _POD: Json = {
     "restartPolicy": "Never",

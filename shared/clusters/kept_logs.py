@@ -23,6 +23,14 @@ class Objects(Protocol):
         ...
 
 
+class Folders(Protocol):
+    """The same place, as one that can be looked through."""
+
+    async def folders(self, prefix: str) -> list[str]:
+        """What comes after it in keys that begin so, up to and with the next slash. Raises UnavailableError."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeptLog:
     """The log of one container: `bytes` were kept under `key`; when `truncated`, they are the end of a longer one.
@@ -88,6 +96,17 @@ async def read_kept(objects: Objects, job_id: str, execution: int) -> KeptLogs |
         containers=tuple(_read(KeptLog, one) for one in document["containers"]),
         lost=tuple(_read(LostLog, one) for one in document["lost"]),
     )
+
+
+class KeptExecutions:
+    """Which executions of a job have left logs. Implements `shared.jobs.reconciliation.KeptLogs`."""
+
+    def __init__(self, objects: Folders) -> None:
+        self._objects = objects
+
+    async def executions(self, job_id: str) -> list[int]:
+        """Their numbers. Raises UnavailableError."""
+        return [int(folder.rstrip("/")) for folder in await self._objects.folders(f"logs/{job_id}/")]
 
 
 def _read(kind: type[T], document: Mapping[str, Any]) -> T:

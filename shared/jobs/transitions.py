@@ -12,6 +12,7 @@ from typing import Any
 from shared.jobs import retry
 from shared.jobs.change import Change, Moment, end, next_execution, silent, step
 from shared.jobs.model import (
+    Claim,
     ClusterObject,
     Event,
     EventType,
@@ -248,6 +249,35 @@ def moved(head: Head, region: str, message: str, moment: Moment, *, by: str | No
         ring_at=first_ring(moment.now),
         rings=0,
     )
+
+
+def found_again(head: Head, region: str, execution: int, message: str, moment: Moment) -> Change:
+    """The table was restored to a time before an execution, of which an object stands in a region: the head's is that one from now on.
+
+    The job is queued for one change, so that it can be claimed and committed as any other is.
+    """
+    told: dict[str, Any] = {"execution": execution, "region": region, "fence": head.fence + 1, "stop": None}
+    if head.state.on_cluster and execution > head.execution:
+        return next_execution(head, moment, EventType.READY, "restored", message, wait=None, **told)
+    return step(
+        head,
+        moment,
+        EventType.READY,
+        state=State.QUEUED,
+        reason="restored",
+        message=message,
+        claim=None,
+        wait=None,
+        ring_at=first_ring(moment.now),
+        rings=0,
+        **told,
+    )
+
+
+def claimed_again(head: Head, claim: Claim, moment: Moment) -> Change:
+    """A queued job is claimed as a whole head, by somebody who has read it and competes with nobody."""
+    assert head.state is State.QUEUED
+    return silent(head, moment, state=State.CLAIMED, fence=head.fence + 1, claim=claim)
 
 
 def still_waiting(head: Head, until: datetime, message: str, moment: Moment, **updates: Any) -> Change:

@@ -23,6 +23,7 @@ from workers.cli import (
     metrics,
     openapi,
     policy,
+    reconcile,
     regions,
     rejections,
     running,
@@ -45,7 +46,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (running, submit, jobs, logs, rejections, health, setup, openapi):
+for group in (running, submit, jobs, logs, rejections, health, setup, reconcile, openapi):
     group.register(app)
 app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(keys.app, name="keys")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from aws_cdk import CfnTag
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
@@ -16,7 +17,7 @@ from constructs import Construct
 
 from infra.cdk.cluster import SYSTEM_TAINT, FleetCluster
 from infra.cdk.nag import acknowledge
-from infra.cdk.settings import Pool, SystemNodes
+from infra.cdk.settings import Pool, Region
 from shared.clusters.names import KARPENTER_CAPACITY
 
 POOL_LABEL: Final = "gpufleet.io/pool"
@@ -32,8 +33,10 @@ _POLICIES: Final = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPull
 class FleetNodes(Construct):
     """The node groups of a cluster."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, cluster: FleetCluster, system: SystemNodes, pools: tuple[Pool, ...]) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, cluster: FleetCluster, installation: str, region: Region) -> None:
         super().__init__(scope, construct_id)
+        system = region.system
+        self._installation = installation
         self._cluster = cluster
         self._role = iam.Role(
             self,
@@ -57,7 +60,7 @@ class FleetNodes(Construct):
             disk_gib=30,
             taints=[eks.TaintSpec(effect=eks.TaintEffect.NO_SCHEDULE, key=SYSTEM_TAINT, value="true")],
         )
-        self.pools = [self._pool(pool) for pool in pools]
+        self.pools = [self._pool(pool) for pool in region.pools]
 
     def _pool(self, pool: Pool) -> eks.Nodegroup:
         return self._group(
@@ -87,6 +90,7 @@ class FleetNodes(Construct):
             self,
             f"Template-{name}",
             launch_template_data=ec2.CfnLaunchTemplate.LaunchTemplateDataProperty(
+                tag_specifications=[self._tagged("instance", name), self._tagged("volume", name)],
                 # One hop: pods don't reach the node's role. Those with a role of their own have Pod Identity.
                 metadata_options=ec2.CfnLaunchTemplate.MetadataOptionsProperty(http_tokens="required", http_put_response_hop_limit=1),
                 block_device_mappings=[
@@ -116,6 +120,12 @@ class FleetNodes(Construct):
         )
         group.node.add_dependency(*self._cluster.before_nodes)
         return group
+
+    def _tagged(self, kind: str, name: str) -> ec2.CfnLaunchTemplate.TagSpecificationProperty:
+        """By which a bill tells machines and disks apart; what tags a stack doesn't reach them."""
+        told = {"Name": f"{self._installation}-{name}", "gpufleet:installation": self._installation, "gpufleet:pool": name}
+        tags = [CfnTag(key=key, value=value) for key, value in told.items()]
+        return ec2.CfnLaunchTemplate.TagSpecificationProperty(resource_type=kind, tags=tags)
 
 
 def pool_labels(pool: Pool) -> dict[str, str]:

@@ -124,6 +124,9 @@ def test_nodes_encrypt_their_disks_and_keep_their_role_to_themselves(region):
     for one in templates:
         assert one["MetadataOptions"] == {"HttpTokens": "required", "HttpPutResponseHopLimit": 1}
         assert [device["Ebs"]["Encrypted"] for device in one["BlockDeviceMappings"]] == [True]
+        tagged = {each["ResourceType"]: {tag["Key"]: tag["Value"] for tag in each["Tags"]} for each in one["TagSpecifications"]}
+        assert set(tagged) == {"instance", "volume"}
+        assert {tags["gpufleet:installation"] for tags in tagged.values()} == {"gpufleet"}
 
 
 def test_the_charts_of_the_settings_are_installed_where_they_belong(two, region):

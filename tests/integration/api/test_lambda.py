@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -42,12 +43,16 @@ def event(method, path, body=None, *, arn=ARN, **headers):
     }
 
 
-def answers(shared_settings, *events):
-    environment = os.environ | {
-        "GPUFLEET_TABLE": shared_settings.table,
-        "GPUFLEET_BUCKET": shared_settings.bucket,
-        "GPUFLEET_QUEUE_PREFIX": shared_settings.queue_prefix,
-    }
+def answers(shared_settings, *events, **variables):
+    environment = (
+        os.environ
+        | variables
+        | {
+            "GPUFLEET_TABLE": shared_settings.table,
+            "GPUFLEET_BUCKET": shared_settings.bucket,
+            "GPUFLEET_QUEUE_PREFIX": shared_settings.queue_prefix,
+        }
+    )
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], input=json.dumps(events), env=environment, capture_output=True, text=True, timeout=60, check=False
     )
@@ -82,8 +87,42 @@ def test_whoever_api_gateway_does_not_know_is_nobody_whatever_the_headers_say(aw
     assert "no credentials" in json.loads(found[0]["body"])["detail"]
 
 
+def test_a_caller_with_a_token_may_do_what_its_scopes_say(aws_environment, shared_settings):
+    from tests.integration.api.conftest import submission
+
+    def with_token(method, path, body=None, **claims):
+        found = event(method, path, body, arn=None, authorization="Bearer x")
+        claims = {"iss": "https://issuer.example", "sub": "ada"} | claims
+        found["requestContext"]["authorizer"] = {"jwt": {"claims": claims, "scopes": None}}
+        return found
+
+    found = answers(
+        shared_settings,
+        with_token("POST", "/api/v1/queue/jobs", submission(), scope="gpufleet/submit gpufleet/read"),
+        with_token("POST", "/api/v1/queue/jobs", submission(), scope="gpufleet/read"),
+        with_token("GET", "/api/v1/queue/jobs", scope="openid"),
+        with_token("POST", "/api/v1/queue/jobs", submission(), scope="gpufleet/submit", gpufleet_namespaces="elsewhere"),
+        event("GET", "/api/v1/queue/jobs"),
+        event("GET", "/api/v1/queue/jobs", arn=None, authorization="Bearer x"),
+        GPUFLEET_IDENTITY="iam,jwt",
+    )
+
+    assert [answer["statusCode"] for answer in found] == [201, 403, 403, 403, 200, 401]
+    assert json.loads(found[0]["body"])["job"]["submitted_by"] == "token:https://issuer.example#ada"
+
+
+@pytest.fixture
+def container_loop():
+    """The event loop that Mangum takes, as the adapter of a container makes one."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    asyncio.set_event_loop(None)
+    loop.close()
+
+
 @pytest.mark.parametrize(("lines", "status"), [(1_000_000, 200), (1_300_000, 503)], ids=["what Lambda gives", "more than that"])
-def test_an_answer_that_lambda_would_refuse_is_told_with_what_to_do(monkeypatch, lines, status):
+def test_an_answer_that_lambda_would_refuse_is_told_with_what_to_do(monkeypatch, container_loop, lines, status):
     """Four bytes a line in the answer, and five as JSON, in which its newline is escaped."""
 
     async def app(scope, receive, send):

@@ -18,12 +18,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bench.figures import Figure, Options
-from bench.stage import REGION, Fleet, Stage, child, fleet, stage
+from bench.filling import heads
+from bench.stage import Fleet, Stage, child, fleet, stage
 from shared.clock import SystemClock
 from shared.ids import RandomIds
 from shared.jobs import transitions
-from shared.jobs.model import Head
-from shared.jobs.states import State
 from shared.store.webhooks import Webhooks
 from shared.webhooks.model import Webhook
 
@@ -135,32 +134,11 @@ async def _happen(found: Fleet, events: int) -> Counter[str]:
 
     async def write() -> None:
         for namespace in queue:
-            await found.core.store.write(transitions.submitted(_head(namespace)))
+            head = next(heads(1)).model_copy(update={"namespace": namespace})
+            await found.core.store.write(transitions.submitted(head))
 
     await asyncio.gather(*(write() for _ in range(_WRITERS)))
     return Counter(names)
-
-
-def _head(namespace: str) -> Head:
-    now = SystemClock().now()
-    return Head(
-        id=RandomIds().job(),
-        name="train",
-        namespace=namespace,
-        region=REGION,
-        state=State.QUEUED,
-        priority=0,
-        revision=1,
-        fence=0,
-        stamp=RandomIds().nonce(),
-        spec_version=1,
-        spec_hash="0",
-        gpus=0,
-        submitted_at=now,
-        updated_at=now,
-        submitted_by="bench",
-        labels={},
-    )
 
 
 @asynccontextmanager

@@ -22,6 +22,7 @@ from shared.policy.gate import Gate
 from shared.policy.settings import Policy
 from shared.settings import Settings
 from shared.store.history import History
+from tests.integration.running import Worker, until
 from workers.assembly import Core, assemble
 from workers.dispatcher.build import build as build_dispatcher
 from workers.local.cluster.cluster import SimulatedCluster
@@ -44,22 +45,6 @@ class NoPrices:
 
     async def price(self, region: str, instance_type: str) -> None:
         return None
-
-
-@dataclass
-class Worker:
-    """A running loop; `kill` drops it as it stands, with no chance to clean up."""
-
-    task: asyncio.Task[None]
-    asked: asyncio.Event
-
-    async def stop(self) -> None:
-        self.asked.set()
-        await self.task
-
-    async def kill(self) -> None:
-        self.task.cancel()
-        await asyncio.gather(self.task, return_exceptions=True)
 
 
 @dataclass
@@ -115,8 +100,7 @@ class Region:
         return self._start(SweeperLoop(sweeper=sweeper, regions=[self.name], clock=core.clock, idle_seconds=0.5).run)
 
     def _start(self, run: Callable[[asyncio.Event], Any]) -> Worker:
-        asked = asyncio.Event()
-        worker = Worker(asyncio.create_task(run(asked)), asked)
+        worker = Worker.start(run)
         self.workers.append(worker)
         return worker
 
@@ -140,9 +124,7 @@ class Region:
 
     async def until_true(self, condition: Callable[[], Any], *, seconds: float = 20.0) -> None:
         """Ask until something holds."""
-        async with asyncio.timeout(seconds):
-            while not condition():
-                await asyncio.sleep(0.02)
+        await until(condition, seconds=seconds)
 
     def starts(self, job_id: str) -> list[Any]:
         """Pods of the job that have started on the cluster, ever."""

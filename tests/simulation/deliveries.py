@@ -17,8 +17,6 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from shared.jobs import transitions
-from shared.jobs.model import Head
-from shared.jobs.states import State
 from shared.store import items, keys
 from shared.store.deliveries import Deliveries
 from shared.store.endpoints import Endpoints
@@ -35,6 +33,7 @@ from shared.webhooks.sweeping import DeliverySweeper
 from tests.simulation.dynamodb import TABLE, Tables
 from tests.simulation.loop import VirtualTimeLoop
 from tests.simulation.processes import Clock
+from tests.unit.jobs.builders import queued
 from workers.webhooks.sweep_loop import DeliverySweepLoop
 
 T = TypeVar("T")
@@ -173,24 +172,8 @@ class DeliveryWorld:
     async def job(self, *, namespace: str = NAMESPACE) -> str:
         """A job that has been submitted; gives its id."""
         now = self.clock.now()
-        head = Head(
-            id=self.ids.job(),
-            name="train",
-            namespace=namespace,
-            region="us-east-1",
-            state=State.QUEUED,
-            priority=0,
-            revision=1,
-            fence=0,
-            stamp=self.ids.nonce(),
-            spec_version=1,
-            spec_hash="0",
-            gpus=0,
-            submitted_at=now,
-            updated_at=now,
-            submitted_by="ada",
-            labels={},
-        )
+        own = {"id": self.ids.job(), "stamp": self.ids.nonce(), "submitted_at": now, "updated_at": now, "ring_at": None}
+        head = queued(**own, namespace=namespace, submitted_by="ada")
         (event,) = transitions.submitted(head).events
         await self.table.put({"pk": keys.job(head.id), "sk": keys.HEAD} | items.to_item(head))
         await self.table.put({"pk": keys.job(head.id), "sk": f"{keys.EVENT}{event.number:08d}"} | items.to_item(event))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +16,6 @@ from shared.ids import RandomIds
 from shared.jobs import transitions
 from shared.jobs.change import Moment
 from shared.jobs.model import Claim, ClusterObject, Event, Head
-from shared.jobs.states import State
 from shared.store.deliveries import Deliveries, DeliveryKey
 from shared.store.keys import Layout
 from shared.store.table import Table
@@ -24,6 +23,8 @@ from shared.store.webhooks import Webhooks
 from shared.webhooks.deliveries import Delivery, DeliveryState
 from shared.webhooks.model import EVENTS, Webhook
 from tests.conftest import FleetResources
+from tests.integration.running import Worker, until
+from tests.unit.jobs.builders import queued
 from tests.unit.webhooks.receivers import Received, Receiver, Respond, answering, receiving
 from workers.assembly import Core, assemble
 from workers.webhooks.build import SERVICES, Parts, build, stream_loop
@@ -60,22 +61,17 @@ def failing(times: int, status: str = "500 Broken", **headers: str) -> Respond:
 
 
 @dataclass
-class Worker:
-    """A running webhook worker; `kill` drops it as it stands."""
+class WebhookWorker(Worker):
+    """A running webhook worker."""
 
     parts: Parts
-    task: asyncio.Task[None]
-    asked: asyncio.Event
-
-    async def stop(self) -> None:
-        self.asked.set()
-        await self.task
 
     async def kill(self) -> None:
         self.parts.courier.lanes._closed = True
-        for task in [self.task, *self.parts.courier.lanes._tasks]:
+        for task in self.parts.courier.lanes._tasks:
             task.cancel()
-        await asyncio.gather(self.task, *self.parts.courier.lanes._tasks, return_exceptions=True)
+        await super().kill()
+        await asyncio.gather(*self.parts.courier.lanes._tasks, return_exceptions=True)
 
 
 @dataclass
@@ -86,7 +82,7 @@ class WebhookFleet:
     aws: Any
     core: Core
     stack: AsyncExitStack
-    workers: list[Worker] = field(default_factory=list)
+    workers: list[WebhookWorker] = field(default_factory=list)
 
     @property
     def table(self) -> Table:
@@ -123,37 +119,20 @@ class WebhookFleet:
     async def parts(self, **options: Any) -> Parts:
         return await build(self.core.settings, self.aws, **options)
 
-    async def worker(self, *, stream: bool = True, aws: Any = None, **options: Any) -> Worker:
+    async def worker(self, *, stream: bool = True, aws: Any = None, **options: Any) -> WebhookWorker:
         """A worker that does all; without `stream` somebody else relays."""
         clients = aws or self.aws
         parts = await build(self.core.settings, clients, **options)
         loop = WebhookLoop(parts, stream=stream_loop(parts, clients) if stream else None)
-        asked = asyncio.Event()
-        worker = Worker(parts, asyncio.create_task(loop.run(asked)), asked)
+        worker = WebhookWorker.start(loop.run, parts=parts)
         self.workers.append(worker)
         return worker
 
     async def job(self, *, namespace: str = NAMESPACE, region: str = "us-east-1") -> Head:
         """A job that has been submitted."""
         now = SystemClock().now()
-        head = Head(
-            id=RandomIds().job(),
-            name="train",
-            namespace=namespace,
-            region=region,
-            state=State.QUEUED,
-            priority=0,
-            revision=1,
-            fence=0,
-            stamp=RandomIds().nonce(),
-            spec_version=1,
-            spec_hash="0",
-            gpus=0,
-            submitted_at=now,
-            updated_at=now,
-            submitted_by="ada",
-            labels={"team": "vision"},
-        )
+        own = {"id": RandomIds().job(), "stamp": RandomIds().nonce(), "submitted_at": now, "updated_at": now, "ring_at": None}
+        head = queued(**own, namespace=namespace, region=region, gpus=0, submitted_by="ada", labels={"team": "vision"})
         return await self.core.store.write(transitions.submitted(head))
 
     async def running(self, head: Head) -> Head:
@@ -193,18 +172,6 @@ class WebhookFleet:
         from shared.queues.dead_letters import DeadLetters
 
         return await DeadLetters(self.aws.sqs, self.core.settings).peek(self.core.settings.events_queue)
-
-
-async def until(ask: Callable[[], Any], *, seconds: float = 20.0) -> Any:
-    """Ask until the answer is true; gives it."""
-    async with asyncio.timeout(seconds):
-        while True:
-            answer = ask()
-            if asyncio.iscoroutine(answer):
-                answer = await answer
-            if answer:
-                return answer
-            await asyncio.sleep(0.02)
 
 
 @asynccontextmanager

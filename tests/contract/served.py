@@ -77,6 +77,7 @@ class ServedRegion:
     def furnish(self) -> None:
         """See to it that there is one of every sort. What a request has taken away comes back."""
         with httpx.Client(base_url=self.url, timeout=30, headers={"Authorization": f"Bearer {KEY}"}) as client:
+            client.post(f"/fleet/v1/regions/{REGION}/resume", json={}).raise_for_status()
             self._once(client)
             _put(client, "/api/v1/manifests", {"manifests": [job("train", logs="hello"), _DEPLOYMENT], "namespace": NAMESPACE})
             _put(client, "/api/v1/templates", examples.TEMPLATE | {"name": "train"})

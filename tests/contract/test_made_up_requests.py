@@ -13,7 +13,7 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.config import SchemathesisConfig
 
-from tests.conftest import point_at
+from tests.conftest import REGION, point_at
 from tests.contract.served import KEY, NUMBER, ServedRegion, region_served
 from workers.api.app import description
 
@@ -28,6 +28,7 @@ KNOWN = {
     "message_id": ["KNOWN-LETTER"],
     "number": [NUMBER],
     "key": ["KNOWN-REPORT"],
+    "region": [REGION],
 }
 """What stands in the region, by the path parameter that names it. Four in five requests ask for that, the others for anything."""
 CONFIG = {

@@ -65,9 +65,13 @@ class Table:
         return from_wire(answer["Item"]) if "Item" in answer else None
 
     async def batch_get(self, keys: Sequence[Item]) -> list[Item]:
-        """Many items in any order, by consistent reads of up to 100 keys a request; those that are missing are left out."""
+        """Many items in any order, by consistent reads of up to 100 keys a request; those that are missing are left out.
+
+        A key that comes twice is read once. DynamoDB refuses such a request, and what several queries found may have an item twice that
+        moved from the one to the other meanwhile.
+        """
         found: list[Item] = []
-        wanted = [to_wire(key) for key in keys]
+        wanted = [to_wire(key) for key in {(key["pk"], key["sk"]): key for key in keys}.values()]
         while wanted:
             request = {self.name: {"Keys": wanted[:_BATCH_GET_LIMIT], "ConsistentRead": True}}
             answer = await self._call("batch_get_item", tabled=False, RequestItems=request)

@@ -142,6 +142,16 @@ def test_a_server_of_somebody_elses_loopback_interface_is_where_it_is_said_to_be
     assert found["contexts"] == [{"name": "eu-west-1", "context": {"cluster": "eu-west-1", "user": "eu-west-1"}}]
 
 
+def test_a_server_that_others_reach_is_left_as_it_is(tmp_path):
+    """As simulated clusters write it that have a name in their network."""
+    urls = {"us-east-1": "http://clusters:16443", "eu-west-1": "http://clusters:16444"}
+    write_kubeconfig(tmp_path / "clusters.yaml", urls)
+
+    found = dict(accounts.administrators(tmp_path, "https://k3s-{region}:6443"))
+
+    assert {region: one["clusters"][0]["cluster"]["server"] for region, one in found.items()} == urls
+
+
 async def test_an_account_that_is_not_there_gets_no_token(tmp_path):
     async with serve(clusters(["us-east-1"])) as [server]:
         write_kubeconfig(tmp_path / "admin.yaml", {"us-east-1": server.url})

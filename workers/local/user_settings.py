@@ -36,6 +36,7 @@ _DECIDED = {
     "GPUFLEET_REGIONS": (None, "use --regions"),
     "GPUFLEET_KUBECONFIG": (None, "use --kubeconfig"),
     "GPUFLEET_SPOT_PRICES_FILE": (None, "edit spot-prices.json in the state directory, also while it runs"),
+    "GPUFLEET_PROBE_PORT": (None, "leave it out: the workers would share one port of this machine"),
     "GPUFLEET_API_HOST": ("127.0.0.1", "use --host"),
     "GPUFLEET_API_PORT": (None, "use --api-port"),
 }

@@ -93,6 +93,7 @@ def test_what_up_decides_itself_is_refused_where_the_environment_says_something_
         "GPUFLEET_REGIONS": "us-west-2",
         "GPUFLEET_KUBECONFIG": "/x",
         "GPUFLEET_SPOT_PRICES_FILE": "/y",
+        "GPUFLEET_PROBE_PORT": "9108",
     }
 
     with pytest.raises(UnusableError) as caught:
@@ -103,6 +104,7 @@ def test_what_up_decides_itself_is_refused_where_the_environment_says_something_
         "GPUFLEET_REGIONS: us-west-2: is decided by gpufleet up; use --regions",
         "GPUFLEET_KUBECONFIG: /x: is decided by gpufleet up; use --kubeconfig",
         "GPUFLEET_SPOT_PRICES_FILE: /y: is decided by gpufleet up; edit spot-prices.json in the state directory, also while it runs",
+        "GPUFLEET_PROBE_PORT: 9108: is decided by gpufleet up; leave it out: the workers would share one port of this machine",
     ]
 
 

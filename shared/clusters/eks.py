@@ -20,6 +20,8 @@ from shared.clock import Clock
 from shared.errors import UnavailableError
 
 SERVICES: Final = ("eks", "sts")
+DESCRIBE_SECONDS: Final = 10.0
+"""How long EKS may take to say where a cluster is, tries included: whoever asks waits, behind API Gateway for 29 s at most."""
 RENEW_AFTER: Final = timedelta(minutes=10)
 """Of its 15 minutes: what is left covers a clock that goes wrong by some, and a request that waits."""
 _PREFIX: Final = "k8s-aws-v1."
@@ -43,12 +45,15 @@ async def describe(eks: Any, *, name: str, region: str) -> EksCluster:
     """Ask EKS for a cluster. Raises UnavailableError, which names it, where there is none, it isn't up or may not be seen."""
     place = f"the EKS cluster {name} in {region}"
     try:
-        found = (await eks.describe_cluster(name=name))["cluster"]
+        async with asyncio.timeout(DESCRIBE_SECONDS):
+            found = (await eks.describe_cluster(name=name))["cluster"]
     except ClientError as error:
         if error.response.get("Error", {}).get("Code") == "ResourceNotFoundException":
             raise UnavailableError(f"there is no EKS cluster {name} in {region} (GPUFLEET_EKS_CLUSTERS)") from error
         raise UnavailableError(f"{place} can't be looked at: {error}") from error
-    except (BotoCoreError, OSError, TimeoutError) as error:
+    except TimeoutError as error:
+        raise UnavailableError(f"{place} can't be looked at: EKS didn't answer within {DESCRIBE_SECONDS:g} s") from error
+    except (BotoCoreError, OSError) as error:
         raise UnavailableError(f"{place} can't be looked at: {error}") from error
     if found.get("status") not in _REACHABLE or not found.get("endpoint"):
         raise UnavailableError(f"{place} is {found.get('status', 'unknown')} and has no address to use")

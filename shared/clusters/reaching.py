@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from shared.aws import connect as connect_aws
 from shared.clock import Clock, SystemClock
+from shared.errors import UnavailableError
 from shared.settings import Settings
 
 if TYPE_CHECKING:
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
 
 def reaches_any(settings: Settings) -> bool:
     """Whether there is a cluster that this process can reach at all."""
-    return settings.kubeconfig is not None or bool(settings.eks_clusters) or "KUBERNETES_SERVICE_HOST" in os.environ
+    return settings.kubeconfig is not None or bool(settings.eks_clusters) or _in_cluster()
+
+
+def _in_cluster() -> bool:
+    return "KUBERNETES_SERVICE_HOST" in os.environ  # as Kubernetes tells every container
 
 
 @asynccontextmanager
@@ -29,12 +34,16 @@ async def reach(
 ) -> AsyncIterator[KubernetesApi]:
     """The API server of a region's cluster, over a pool of connections of its own (0: of any size).
 
-    Raises UnavailableError where the kubeconfig, EKS or the service account doesn't lead there.
+    Raises UnavailableError where none of them leads there.
     """
+    name = settings.eks_cluster(region) if settings.kubeconfig is None else None
+    if name is None and settings.kubeconfig is None and not _in_cluster():
+        unset = "neither GPUFLEET_KUBECONFIG nor GPUFLEET_EKS_CLUSTERS is set"
+        told = "GPUFLEET_EKS_CLUSTERS names none" if settings.eks_clusters else unset
+        raise UnavailableError(f"this process knows no cluster of {region}: {told}, and it runs in none")
     from shared.clusters import client
 
     size = client.POOL_SIZE if pool_size is None else pool_size
-    name = settings.eks_cluster(region) if settings.kubeconfig is None else None
     if name is None:
         context = region if settings.kubeconfig is not None else None
         async with client.connect(kubeconfig=settings.kubeconfig, context=context, pool_size=size, clock=clock) as api:

@@ -11,7 +11,7 @@ def test_a_worker_brings_no_package_that_it_has_no_use_for(module):
 
 
 def test_a_package_that_is_imported_is_found():
-    assert unused_imports("workers.dispatcher.__main__", ("kubernetes", "fastapi")) == ["kubernetes"]
+    assert unused_imports("shared.clusters.client", ("kubernetes", "fastapi")) == ["kubernetes"]
 
 
 def test_a_first_submission_imports_nothing_of_the_other_doors():

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 
 from shared.aws import connect
-from shared.clusters import client
+from shared.clusters.reaching import reach
 from shared.settings import Settings
 from shared.store.beats import Beats
 from workers.assembly import assemble
@@ -19,10 +19,9 @@ from workers.process import owner, serve
 async def main(region: str, stop: asyncio.Event) -> None:
     """Dispatch the jobs of a region until asked to stop."""
     settings = Settings()
-    context = region if settings.kubeconfig else None
     async with (
         connect(settings.control_region, "dynamodb", "sqs", "s3") as aws,
-        client.connect(kubeconfig=settings.kubeconfig, context=context, pool_size=settings.dispatch_slots) as api,
+        reach(settings, region, pool_size=settings.dispatch_slots) as api,
     ):
         core = await assemble(settings, aws, regions=[region])
         loop = await build(core, aws.sqs, api, region=region, owner=owner(region))

@@ -35,6 +35,7 @@ _DECIDED = {
     "GPUFLEET_QUEUE_PREFIX": ("gpufleet", "leave it out"),
     "GPUFLEET_REGIONS": (None, "use --regions"),
     "GPUFLEET_KUBECONFIG": (None, "use --kubeconfig"),
+    "GPUFLEET_EKS_CLUSTERS": (None, "use --kubeconfig"),
     "GPUFLEET_SPOT_PRICES_FILE": (None, "edit spot-prices.json in the state directory, also while it runs"),
     "GPUFLEET_PROBE_PORT": (None, "leave it out: the workers would share one port of this machine"),
     "GPUFLEET_API_HOST": ("127.0.0.1", "use --host"),

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 
 from shared.aws import connect
-from shared.clusters import client
+from shared.clusters.reaching import reach
 from shared.costs.sources import region_prices
 from shared.settings import Settings
 from shared.store.beats import Beats
@@ -21,10 +21,9 @@ from workers.process import serve
 async def main(region: str, stop: asyncio.Event) -> None:
     """Observe the cluster of a region until asked to stop."""
     settings = Settings()
-    context = region if settings.kubeconfig else None
     async with (
         connect(settings.control_region, "dynamodb", "sqs", "s3") as aws,
-        client.connect(kubeconfig=settings.kubeconfig, context=context) as api,
+        reach(settings, region) as api,
     ):
         core = await assemble(settings, aws, regions=[region])
         usage = usage_account(core, api, region_prices(settings, aws, region, core.clock), region=region)

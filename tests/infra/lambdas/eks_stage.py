@@ -6,6 +6,7 @@ decoded, held against its rules, and its URL asked of STS, which is the emulator
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import re
 import ssl
@@ -44,10 +45,13 @@ class EksStage:
     tokens: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    answers: asyncio.Event = field(default_factory=asyncio.Event)
+    """EKS answers while it is set."""
 
     async def describe(self, request: web.Request) -> web.Response:
         """GET /clusters/{name}."""
         self.descriptions += 1
+        await self.answers.wait()
         if request.match_info["name"] != self.name:
             headers = {"x-amzn-ErrorType": "ResourceNotFoundException"}
             return web.json_response({"message": "No cluster found"}, status=404, headers=headers)
@@ -125,6 +129,7 @@ async def eks_stage(*, upstream: str, sts: str, name: str, region: str) -> Async
         stage.eks = await _listening(stack, stage.describe, "/clusters/{name}", None)
         certificates = base64.b64encode(authority.cert_pem.bytes()).decode()
         stage.described |= {"name": name, "status": "ACTIVE", "endpoint": address, "certificateAuthority": {"data": certificates}}
+        stage.answers.set()
         yield stage
 
 

@@ -119,6 +119,29 @@ async def test_a_cluster_that_is_not_there_names_the_setting(region, stage):
             pass
 
 
+async def test_an_eks_that_does_not_answer_is_not_waited_for(region, stage, monkeypatch):
+    monkeypatch.setattr("shared.clusters.eks.DESCRIBE_SECONDS", 0.3)
+    stage.answers.clear()
+
+    with pytest.raises(UnavailableError, match=r"EKS didn't answer within 0\.3 s"):
+        async with reach(region.settings, REGION):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("clusters", "told"),
+    [((), "neither GPUFLEET_KUBECONFIG nor GPUFLEET_EKS_CLUSTERS is set"), (("eu-west-1=gpu",), "GPUFLEET_EKS_CLUSTERS names none")],
+    ids=["nothing", "another-region"],
+)
+async def test_a_region_whose_cluster_nobody_names_is_told(region, monkeypatch, clusters, told):
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    settings = region.settings.model_copy(update={"eks_clusters": clusters})
+
+    with pytest.raises(UnavailableError, match=f"this process knows no cluster of us-east-1: {told}"):
+        async with reach(settings, REGION):
+            pass
+
+
 async def test_an_api_server_that_another_authority_vouches_for_is_told_nothing(region, stage):
     stage.described["certificateAuthority"] = {"data": base64.b64encode(trustme.CA().cert_pem.bytes()).decode()}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from decimal import localcontext
+from decimal import Decimal, localcontext
 from typing import Final
 
 from shared.costs.allocation import allocate
@@ -36,7 +36,7 @@ def cost_of(pods: Sequence[PodUsage], nodes: Iterable[NodeUsage], rates: Rates, 
         return Spent(missing=_unended(pods) if ended else None)
     rows = [row for row in allocate(nodes, there, rates, Window(start, end)) if row.kind is RowKind.JOB]
     with localcontext(WIDE):
-        usd = exact_sum(row.total_cost for row in rows).quantize(QUANTUM)
+        usd = exact_sum(row.total_cost for row in rows).quantize(QUANTUM) or Decimal(0)
     missing = next((_unpriced(row) for row in rows if not row.priced and _used(row)), None)
     return Spent(known_usd=usd, missing=missing or (_unended(pods) if ended else None))
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer
 
 from shared.jobs.states import State
 
@@ -102,6 +102,10 @@ class Wait(Record):
     until: AwareDatetime
 
 
+Usd = Annotated[Decimal, PlainSerializer(lambda amount: f"{amount:f}", return_type=str, when_used="json")]
+"""Money, written as readers expect it: `0.000000012`, and not `1.2E-8`."""
+
+
 class Spent(Record):
     """What something has cost, in USD, as its observer reckoned it: `known_usd` is what is known of it, to 9 digits.
 
@@ -109,7 +113,7 @@ class Spent(Record):
     that is right.
     """
 
-    known_usd: Decimal = Decimal(0)
+    known_usd: Usd = Decimal(0)
     missing: str | None = None
 
     @property

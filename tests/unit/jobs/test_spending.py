@@ -94,5 +94,13 @@ def test_a_head_of_an_earlier_release_does_not_know_what_its_earlier_executions_
     assert (made.events[0].cost.usd, made.events[0].cost.known_usd) == (None, Decimal("1.25"))
 
 
+@pytest.mark.parametrize(("usd", "text"), [("1.2E-8", "0.000000012"), ("0", "0"), ("12.500000000", "12.500000000")])
+def test_money_is_written_without_an_exponent(usd, text):
+    spent = Spent(known_usd=Decimal(usd))
+
+    assert spent.model_dump(mode="json")["known_usd"] == text
+    assert Spent.model_validate_json(spent.model_dump_json()) == spent
+
+
 def test_a_reason_is_short():
     assert len(unknown("x" * 1000).missing) == 200

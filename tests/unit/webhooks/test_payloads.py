@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pytest
 
 from shared.jobs import transitions
 from shared.jobs.change import Moment
-from shared.jobs.model import Claim, ClusterObject, EventType, Execution, Head, PodCounts, RetryPolicy, current_execution
+from shared.jobs.model import Claim, ClusterObject, EventType, Execution, Head, PodCounts, RetryPolicy, Spent, current_execution
 from shared.jobs.states import State
 from shared.webhooks.events import LAST, TOLD
 from shared.webhooks.model import EVENTS
@@ -88,6 +89,27 @@ def test_a_running_job():
             "failed": 0,
         },
     }
+
+
+@pytest.mark.parametrize(
+    ("cost", "told"),
+    [
+        (Spent(known_usd=Decimal("1.25")), {"usd": "1.25", "known_usd": "1.25", "missing": None}),
+        (Spent(known_usd=Decimal("2E-9")), {"usd": "0.000000002", "known_usd": "0.000000002", "missing": None}),
+        (Spent(known_usd=Decimal(1), missing="no price"), {"usd": None, "known_usd": "1", "missing": "no price"}),
+    ],
+    ids=["known", "tiny", "a-part"],
+)
+def test_an_event_tells_what_the_job_had_cost_by_then(cost, told):
+    change = transitions.succeeded(run(queued(), "u1", 10).after, None, at(60)).charging(cost)
+
+    assert document(change.after, change.events[0], change.ended)["cost"] == told
+
+
+def test_a_job_that_has_just_been_submitted_has_cost_nothing():
+    change = transitions.submitted(queued())
+
+    assert document(change.after, change.events[0], None)["cost"] == {"usd": "0", "known_usd": "0", "missing": None}
 
 
 def test_an_event_that_is_told_late_is_told_as_it_was():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from decimal import Decimal
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, Field, model_validator
@@ -12,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from shared.identity.callers import Right
 from shared.identity.keys import NAME
 from shared.jobs.fields import Strict
-from shared.jobs.model import Event, Execution, RetryPolicy, Spent, Spot, Stop, Timeouts, Wait
+from shared.jobs.model import Event, Execution, RetryPolicy, Spent, Spot, Stop, Timeouts, Usd, Wait
 from shared.store.rejections import Rejection
 from workers.api import examples
 
@@ -28,8 +27,8 @@ class JobClaim(BaseModel):
 class JobCost(BaseModel):
     """What the executions of a job have cost that have ended, in USD."""
 
-    usd: Decimal | None = Field(description="All of it, once the job has ended and all of it is known.")
-    known_usd: Decimal = Field(description="What is known of it.")
+    usd: Usd | None = Field(description="All of it, once the job has ended and all of it is known.")
+    known_usd: Usd = Field(description="What is known of it.")
     missing: str | None = Field(description="What isn't known of it.")
 
     @classmethod

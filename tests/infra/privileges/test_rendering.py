@@ -159,7 +159,7 @@ def test_of_things_that_are_alike_one_stands_for_all():
             id="transaction",
         ),
         pytest.param(
-            b'{"KeyConditionExpression": "due_pk = :p AND due_sk < :x", "ExpressionAttributeValues": {":p": {"S": "DUE#1"}, ":x": {"S": "2"}}}',
+            b'{"KeyConditionExpression": "d_pk = :p AND d_sk < :x", "ExpressionAttributeValues": {":p": {"S": "DUE#1"}, ":x": {"S": "2"}}}',
             ["DUE#1"],
             id="query",
         ),

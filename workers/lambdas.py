@@ -35,6 +35,24 @@ class Container(Generic[T]):
 
     def run(self, work: Callable[[T], Awaitable[R]]) -> R:
         """Do something with what lives here."""
+        loop, living = self._living()
+
+        async def working() -> R:
+            return await work(living)
+
+        return loop.run_until_complete(working())
+
+    def living(self) -> T:
+        """What lives here, for whoever runs the loop himself; it is this thread's."""
+        return self._living()[1]
+
+    def close(self) -> None:
+        """End all of it. Lambda never does: it freezes a container, and one day forgets it."""
+        if self._made is not None:
+            (loop, _), self._made = self._made, None
+            self._end(loop)
+
+    def _living(self) -> tuple[asyncio.AbstractEventLoop, T]:
         if self._made is None:
             settings = Settings()
             configure(settings.log_level, worker=self._worker)
@@ -44,13 +62,19 @@ class Container(Generic[T]):
             async def start() -> T:
                 return await self._start(settings, self._stack)
 
-            self._made = loop, loop.run_until_complete(start())
-        loop, living = self._made
+            try:
+                self._made = loop, loop.run_until_complete(start())
+            except BaseException:
+                # The next call begins anew, and what was half made must not pile up until then.
+                self._end(loop)
+                raise
+        return self._made
 
-        async def working() -> R:
-            return await work(living)
-
-        return loop.run_until_complete(working())
+    def _end(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            loop.run_until_complete(self._stack.aclose())
+        finally:
+            loop.close()
 
 
 def messages_of(event: Mapping[str, Any]) -> list[Message]:

@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from functools import cache
 from typing import Any, Final
 
 from mangum import Mangum
 
-from shared.logging import configure
 from shared.settings import Settings
 from workers.api.app import create_app
 from workers.api.cluster_access import ClusterAccess
 from workers.api.core import open_core
 from workers.api.following import WHOLE, Following
+from workers.lambdas import Container
 
 LARGEST: Final = 6 * 1024 * 1024
 """The largest answer, as JSON: AWS Lambda Developer Guide, "Lambda quotas"."""
 
-_stack = AsyncExitStack()
+
+async def _start(settings: Settings, stack: AsyncExitStack) -> Mangum:
+    """The app over clients that belong to the container's one event loop, in which Mangum runs every request."""
+    if not settings.identity:
+        settings = settings.model_copy(update={"identity": ("iam",)})
+    access = ClusterAccess(settings)
+    stack.push_async_callback(access.close)
+    core = await stack.enter_async_context(open_core(settings, access=access))
+    return Mangum(create_app(replace(core, following=Following(stretch=WHOLE))), lifespan="off")
+
+
+container = Container(_start, worker="api")
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Answer one request."""
-    answer: dict[str, Any] = _adapter()(event, context)
+    answer: dict[str, Any] = container.living()(event, context)
     return _too_large(answer) if _is_too_large(answer) else answer
 
 
@@ -51,18 +60,3 @@ def _too_large(answer: dict[str, Any]) -> dict[str, Any]:
         "body": json.dumps(body),
         "isBase64Encoded": False,
     }
-
-
-@cache
-def _adapter() -> Mangum:
-    """The app over clients that belong to the container's one event loop, in which Mangum runs every request."""
-    settings = Settings()
-    if not settings.identity:
-        settings = settings.model_copy(update={"identity": ("iam",)})
-    configure(settings.log_level, worker="api")
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    access = ClusterAccess(settings)
-    _stack.push_async_callback(access.close)
-    core = loop.run_until_complete(_stack.enter_async_context(open_core(settings, access=access)))
-    return Mangum(create_app(replace(core, following=Following(stretch=WHOLE))), lifespan="off")

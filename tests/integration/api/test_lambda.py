@@ -16,11 +16,9 @@ from workers.api import lambda_handler
 SCRIPT = """
 import json, sys
 from workers.api import lambda_handler
-import asyncio
 events = json.load(sys.stdin)
 answers = [lambda_handler.handler(event, None) for event in events]
-loop = asyncio.get_event_loop()
-loop.run_until_complete(lambda_handler._stack.aclose())
+lambda_handler.container.close()
 print(json.dumps(answers))
 """
 
@@ -130,7 +128,7 @@ def test_an_answer_that_lambda_would_refuse_is_told_with_what_to_do(monkeypatch,
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": b"abc\n" * lines})
 
-    monkeypatch.setattr(lambda_handler, "_adapter", lambda: Mangum(app, lifespan="off"))
+    monkeypatch.setattr(lambda_handler.container, "living", lambda: Mangum(app, lifespan="off"))
 
     answer = lambda_handler.handler(event("GET", "/fleet/v1/jobs/1/logs"), None)
 

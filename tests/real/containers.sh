@@ -28,6 +28,7 @@ compose=$("$python" -c 'import compose, pathlib; print(pathlib.Path(compose.__fi
     fail "$python lacks the requirements of the stacks: pip install -e '.[dev,infra]'"
 
 mkdir -p "$state"
+# shellcheck disable=SC3045 # dash has it
 files=$(ulimit -Hn)
 cat >"$state/containers.conf" <<END
 [containers]

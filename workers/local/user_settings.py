@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from shared.settings import Settings
 
 PREFIX = "GPUFLEET_"
-_NOT_FOR_WORKERS = {"GPUFLEET_API", "GPUFLEET_KEY", "GPUFLEET_ALLOW_HTTP", "GPUFLEET_TEST_AWS_ENDPOINT"}
-"""What the command and the tests read."""
+_NOT_FOR_WORKERS = {"GPUFLEET_API", "GPUFLEET_KEY", "GPUFLEET_ALLOW_HTTP", "GPUFLEET_TEST_AWS_ENDPOINT", "GPUFLEET_PROBE_PORT"}
+"""What the command and the tests read, and what the image sets for one worker alone: those of a fleet would share the port."""
 _OF_THE_API = "GPUFLEET_API_TRUSTED_PROXIES"
 _OF_A_JOB = {"GPUFLEET_JOB_ID", "GPUFLEET_JOB_NAME", "GPUFLEET_EXECUTION"}
 """What a fleet tells the containers of its jobs, of which this process may be one."""
@@ -37,7 +37,6 @@ _DECIDED = {
     "GPUFLEET_KUBECONFIG": (None, "use --kubeconfig"),
     "GPUFLEET_EKS_CLUSTERS": (None, "use --kubeconfig"),
     "GPUFLEET_SPOT_PRICES_FILE": (None, "edit spot-prices.json in the state directory, also while it runs"),
-    "GPUFLEET_PROBE_PORT": (None, "leave it out: the workers would share one port of this machine"),
     "GPUFLEET_API_HOST": ("127.0.0.1", "use --host"),
     "GPUFLEET_API_PORT": (None, "use --api-port"),
 }

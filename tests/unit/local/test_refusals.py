@@ -93,7 +93,6 @@ def test_what_up_decides_itself_is_refused_where_the_environment_says_something_
         "GPUFLEET_REGIONS": "us-west-2",
         "GPUFLEET_KUBECONFIG": "/x",
         "GPUFLEET_SPOT_PRICES_FILE": "/y",
-        "GPUFLEET_PROBE_PORT": "9108",
     }
 
     with pytest.raises(UnusableError) as caught:
@@ -104,8 +103,11 @@ def test_what_up_decides_itself_is_refused_where_the_environment_says_something_
         "GPUFLEET_REGIONS: us-west-2: is decided by gpufleet up; use --regions",
         "GPUFLEET_KUBECONFIG: /x: is decided by gpufleet up; use --kubeconfig",
         "GPUFLEET_SPOT_PRICES_FILE: /y: is decided by gpufleet up; edit spot-prices.json in the state directory, also while it runs",
-        "GPUFLEET_PROBE_PORT: 9108: is decided by gpufleet up; leave it out: the workers would share one port of this machine",
     ]
+
+
+def test_the_port_that_the_image_sets_for_one_worker_is_not_given_to_all_of_a_fleet() -> None:
+    assert of_user({"GPUFLEET_PROBE_PORT": "9108"}) == ({}, [])
 
 
 def test_the_same_value_is_no_contradiction() -> None:

@@ -32,7 +32,7 @@ class Trigger:
 
     metric: cloudwatch.IMetric
     above: float
-    periods: int = 2
+    periods: int = 1
     missing_is_bad: bool = False
 
 
@@ -96,16 +96,16 @@ def _of_fleet(naming: Naming, api_ids: Sequence[str]) -> Mapping[str, Trigger]:
     submissions = measures.queue(settings.submissions_queue, "ApproximateAgeOfOldestMessage")
     costs = measures.function(naming.function(function_named("costs")), "Errors", period=Duration.hours(1))
     return {
-        "unwatched": Trigger(metric=measures.fleet(HEARTBEAT), above=0, periods=3, missing_is_bad=True),
-        "dead-letters": Trigger(metric=measures.fleet("fleet_dead_letters"), above=limits.dead_letters - 1, periods=1),
-        "submissions": Trigger(metric=submissions, above=limits.submissions_seconds),
+        "unwatched": Trigger(metric=measures.fleet(HEARTBEAT), above=0, periods=2, missing_is_bad=True),
+        "dead-letters": Trigger(metric=measures.fleet("fleet_dead_letters"), above=limits.dead_letters - 1),
+        "submissions": Trigger(metric=submissions, above=limits.submissions_seconds, periods=2),
         "deliveries": Trigger(metric=measures.fleet("fleet_delivery_overdue_seconds"), above=limits.delivery_overdue_seconds),
-        "webhooks-disabled": Trigger(metric=measures.fleet("fleet_webhooks_disabled"), above=0, periods=1),
+        "webhooks-disabled": Trigger(metric=measures.fleet("fleet_webhooks_disabled"), above=0),
         "api-errors": Trigger(metric=_error_share(api_ids), above=limits.api_errors_percent, periods=3),
         "api-latency": Trigger(metric=_latency(api_ids), above=limits.api_p99_milliseconds, periods=3),
-        "throttles": Trigger(metric=_throttles(settings.table), above=limits.throttles),
+        "throttles": Trigger(metric=_throttles(settings.table), above=limits.throttles, periods=2),
         # Six calls an hour; one that fails is made good by the next.
-        "costs": Trigger(metric=costs, above=3, periods=1),
+        "costs": Trigger(metric=costs, above=3),
     }
 
 

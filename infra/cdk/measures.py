@@ -12,17 +12,19 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from shared.metrics.series import DEVICES_NAMESPACE, FLEET_NAMESPACE
 
 FIVE_MINUTES: Final = Duration.minutes(5)
-"""A fleet in which nothing is to do tells of itself every five minutes (`shared.health.reading`)."""
+TEN_MINUTES: Final = Duration.minutes(10)
+"""A fleet in which nothing is to do tells of itself every five or six minutes (`shared.health.reading`), so once at least in each of these:
+in a shorter period what lasts would seem to end and begin again."""
 MINUTE: Final = Duration.minutes(1)
 
 Graph: TypeAlias = Any
 """What a graph draws: an `IMetric` of CDK."""
 
 
-def fleet(name: str, *, region: str | None = None, period: Duration = FIVE_MINUTES, **labels: str) -> cloudwatch.Metric:
+def fleet(name: str, *, region: str | None = None, **labels: str) -> cloudwatch.Metric:
     """A figure of the fleet's health (`shared.health.telling`), at its highest."""
     where = labels | ({"region": region} if region else {})
-    return _metric(FLEET_NAMESPACE, name, where, "Maximum", period, label=" ".join([*where.values(), name]))
+    return _metric(FLEET_NAMESPACE, name, where, "Maximum", TEN_MINUTES, label=" ".join([*where.values(), name]))
 
 
 def devices(name: str, *, region: str, statistic: str = "Average") -> cloudwatch.Metric:

@@ -12,9 +12,13 @@ from shared.jobs.states import State
 
 
 class Waking:
-    """Puts jobs whose back-off has ended into the ready list. A wait for a spot price is the sweeper's alone."""
+    """Puts jobs of one region whose back-off has ended into the ready list. A wait for a spot price is the sweeper's alone.
 
-    def __init__(self, *, store: JobStore, changes: Changes, doorbell: Doorbell, clock: Clock) -> None:
+    A job that was moved since has a bell of its own in its new region, where somebody is there to be told that it is ready.
+    """
+
+    def __init__(self, *, region: str, store: JobStore, changes: Changes, doorbell: Doorbell, clock: Clock) -> None:
+        self._region = region
         self._store = store
         self._changes = changes
         self._doorbell = doorbell
@@ -23,7 +27,7 @@ class Waking:
     async def answer(self, job_id: str) -> None:
         """A bell says that a job's wait is over; where it is not yet, by our clock, the bell is rung again."""
         head = await self._store.head(job_id)
-        if head is None or not _backs_off(head):
+        if head is None or head.region != self._region or not _backs_off(head):
             return
         assert head.wait is not None
         early = (head.wait.until - self._clock.now()).total_seconds()

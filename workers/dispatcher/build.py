@@ -52,7 +52,7 @@ async def build(core: Core, sqs: Any, api: KubernetesApi, *, region: str, owner:
         dead_letters=await Queue.open(sqs, dead_letter_queue(name)),
         dispatch=dispatch,
         stopping=stopping,
-        waking=Waking(store=core.store, changes=core.changes, doorbell=core.doorbell, clock=core.clock),
+        waking=Waking(region=region, store=core.store, changes=core.changes, doorbell=core.doorbell, clock=core.clock),
         slots=settings.dispatch_slots,
         grace_seconds=settings.shutdown_seconds,
         visibility=visibility,

@@ -264,3 +264,27 @@ async def test_a_gate_believes_open_for_seconds_and_drained_never(pair, control)
             await asyncio.sleep(0.05)
     await control.resume(EAST, by="ada", reason=None)
     assert await gate.is_open()
+
+
+async def test_a_bell_from_before_the_move_wakes_nothing(pair, control):
+    """Only a worker of the new region can tell its dispatchers that the job is ready."""
+    east, west = pair
+    await drain(control, WEST)
+    head = await east.submit(region="any", manifest=job(exit_code="1,0"), retry=retry(backoff_seconds=2))
+    await worked(*pair)
+    async with asyncio.timeout(20):
+        while (waiting := await east.head(head.id)).wait is None:
+            await asyncio.sleep(0.05)
+    for worker in west.workers:
+        await worker.stop()
+    core = east.core
+    await core.store.write(moved(waiting, WEST, "a test", Moment(now=core.clock.now(), stamp="3" * 16), by="ada"))
+
+    async with asyncio.timeout(20):
+        while core.clock.now() < waiting.wait.until + timedelta(seconds=1):
+            await asyncio.sleep(0.05)
+    await east.core.doorbell.ring(EAST, head.id, kind="wake")
+    await drained_queue(east, EAST)
+
+    standing = await east.head(head.id)
+    assert (standing.state, standing.region, standing.wait) == (State.QUEUED, WEST, waiting.wait)

@@ -51,12 +51,13 @@ def _tell(target: Target, packages: Sequence[Package], folder: Path) -> None:
     place = f"Python {target.python} on {target.architecture}"
     missing = f"from source: there is no python{target.python} here to compile with, and a cold start takes more than twice as long"
     compiled = "compiled" if compiler(target.python) is not None else missing
-    sys.stdout.write(f"{place}, {compiled}, in {folder}; cold imports are measured here, with Python {HOST_PYTHON}, compiled\n\n")
+    sys.stdout.write(f"{place}, {compiled}, in {folder}; cold imports are measured here, with Python {HOST_PYTHON}\n\n")
     sys.stdout.write(f"{'function':<16}{'zipped':>10}{'bound':>10}{'unzipped':>12}{'bound':>10}{'files':>8}{'cold import':>14}  digest\n")
     here = Files(_HERE, folder)
+    alike = compiler(HOST_PYTHON) if compiler(target.python) is not None else None
     for package in packages:
         # What is for another machine can't be imported by this one; the same for this one is as much to import.
-        held = contents(plan(package.function, _HERE), here, compiler(_HERE.python))
+        held = contents(plan(package.function, _HERE), here, alike)
         cold = import_seconds(held, package.function.module)
         sys.stdout.write(
             f"{package.function.name:<16}{package.zipped / MB:>7.1f} MB{package.function.zipped_mb:>7} MB"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol
 
 from shared.aws import Aws, connect
@@ -184,8 +185,8 @@ async def build(settings: Settings, aws: Aws, *, access: ClusterAccess | None = 
         clusters=reaches,
         poll=_poll(parts, reaches, region) if reaches else None,
         logs=_logs(reaches) if reaches else None,
-        costs=later(lambda: _costing(parts, aws).region(region)),
-        costing=later(lambda: _costing(parts, aws)),
+        costs=later(lambda: _costing(parts, aws).region(region)) if _has_parquet() else None,
+        costing=later(lambda: _costing(parts, aws)) if _has_parquet() else None,
     )
 
 
@@ -255,6 +256,11 @@ def _webhook_urls(settings: Settings) -> UrlRules:
     from shared.webhooks.urls import UrlRules
 
     return UrlRules.of(settings)
+
+
+def _has_parquet() -> bool:
+    """Whether reports of costs can be read here. On Lambda the function that takes submissions doesn't bring what is so large."""
+    return find_spec("pyarrow") is not None
 
 
 def _costing(parts: assembly.Core, aws: Aws) -> Costing:

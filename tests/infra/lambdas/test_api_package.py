@@ -136,6 +136,16 @@ async def test_the_cluster_of_the_region_is_reached_with_the_functions_own_crede
     assert stage.refused == []
 
 
+async def test_the_function_of_submissions_says_that_it_knows_no_costs(deployed):
+    api = await deployed("api")
+
+    answers = [await api(request("GET", path, **KNOWN)) for path in ("/fleet/v1/costs", "/api/v1/cost/status")]
+
+    assert [one["statusCode"] for one in answers] == [503, 503]
+    assert "costs are unknown here" in body_of(answers[0])["detail"]
+    assert "Traceback" not in api.log, api.log
+
+
 async def test_reports_of_costs_are_read_and_written_by_their_own_function(deployed, fleet_resources):
     await ledger(fleet_resources, hours=2)
     api = await deployed("api-costs")

@@ -40,7 +40,7 @@ class PriceBoard:
         self._nodes = nodes
         self._new = asyncio.Event()
         self._asked: frozenset[Machine] = frozenset()
-        self._heard: frozenset[Machine] = frozenset()
+        self._heard: set[Machine] = set()
         self.rates: dict[Machine, Sequence[Rate]] = {}
 
     def noticed(self, node: NodeUsage) -> None:
@@ -66,22 +66,21 @@ class PriceBoard:
     async def renew(self) -> bool:
         """Ask for the prices of all machines; False where some source didn't answer, whose last word then stands."""
         now = self._clock.now()
-        found: dict[Machine, Sequence[Rate]] = {}
         complete = True
         wanted = self._wanted()
         self._asked = frozenset(wanted)
         for machine, since in wanted.items():
             try:
-                found[machine] = await self._source.rates(machine, Window(min(since, now) - BEFORE, now))
+                self.rates[machine] = await self._source.rates(machine, Window(min(since, now) - BEFORE, now))
             except UnavailableError as error:
                 log.warning("price not known yet", machine=str(machine), error=str(error))
                 complete = False
             except Exception:
                 log.exception("price not read", machine=str(machine))
                 complete = False
-            if machine not in found and machine in self.rates:
-                found[machine] = self.rates[machine]
-        self.rates, self._heard = found, self._asked
+            self._heard.add(machine)
+        self.rates = {machine: rates for machine, rates in self.rates.items() if machine in wanted}
+        self._heard &= wanted.keys()
         return complete
 
     def _wanted(self) -> dict[Machine, datetime]:

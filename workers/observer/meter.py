@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from datetime import datetime
 from typing import Final
@@ -22,7 +23,8 @@ log = structlog.get_logger()
 SETTLE_SECONDS: Final = 0.5
 """How long the feed of pods may be behind that of Jobs (as in `shared.clusters.logs`)."""
 READY_SECONDS: Final = 5.0
-"""How long an observer that has just started may take to learn of the cluster and of its prices, while Jobs that have ended wait."""
+"""So long after an observer's start may Jobs that have ended wait until it knows the cluster and its prices. No later end waits for a
+price: a machine joins minutes before a Job ends on it."""
 _PAUSE: Final = 0.025
 
 
@@ -32,10 +34,11 @@ class LedgerMeter:
     def __init__(self, ledger: Ledger, prices: PriceBoard) -> None:
         self._ledger = ledger
         self._prices = prices
+        self._begun = time.monotonic()
 
     async def settle(self, head: Head) -> None:
         """As `Meter`. It returns at once but for what ended a moment ago, and right after the observer's start."""
-        await _until(lambda: self._ready(head), seconds=READY_SECONDS)
+        await _until(lambda: self._ready(head), seconds=self._begun + READY_SECONDS - time.monotonic())
         await _until(lambda: all(pod.end is not None for pod in self._pods(head)), seconds=SETTLE_SECONDS)
 
     def cost(self, head: Head, seen: Observed | None, at: datetime, *, ended: bool) -> Spent:

@@ -36,6 +36,8 @@ KEPT_TEXT: Final = 256
 NOT_FINAL: Final = frozenset({408, 425, 429})
 """Statuses of the 400s that don't end a delivery: timeout, too early, too many. Redirects end it, since nobody follows them. 410 (gone)
 ends its endpoint too: `Health.answered`."""
+SPARED: Final = "its endpoint is being spared; it goes when that is well again"
+"""Why one waits that was not tried."""
 DELETED: Final = "webhook deleted"
 """Why deliveries failed that were on their way when their webhook was deleted."""
 

@@ -28,6 +28,7 @@ from shared.webhooks.deliveries import (
 )
 from shared.webhooks.model import Webhook
 from shared.webhooks.ports import Answer, Failure
+from workers.api.fleet.webhook_schemas import DeliverySummary
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 JOB = "018f5b7e-0000-7000-8000-000000000001"
@@ -189,3 +190,15 @@ def test_what_is_sent_again_keeps_its_id_and_has_another_day(delivery):
 def test_what_is_still_on_its_way_is_not_sent_again(delivery):
     with pytest.raises(ConflictError, match="still being sent"):
         changes.redelivered(delivery, at(1))
+
+
+def test_one_that_waits_because_its_endpoint_is_being_spared_says_so_until_somebody_changes_it(delivery):
+    waits = changes.waiting(delivery, NOW + timedelta(hours=1), at(1), spared=True)
+
+    assert (waits.spared, waits.state, waits.tried) == (True, DeliveryState.PENDING, False)
+    assert DeliverySummary.of(waits).reason == "its endpoint is being spared; it goes when that is well again"
+    failed = changes.attempted(waits, Answer(status=503), at(2))
+    assert failed.tried
+    for after in (changes.leased(waits, at(2)), changes.given_up(waits, "x", at(2)), changes.held(waits, NOW, at(2)), failed):
+        assert not after.spared
+    assert not changes.redelivered(changes.given_up(failed, "x", at(3)), at(4)).tried

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, WithJsonSchema
 
 from shared.jobs.fields import Strict
 from shared.times import Moment
-from shared.webhooks.deliveries import Attempt, Delivery, DeliveryState
+from shared.webhooks.deliveries import SPARED, Attempt, Delivery, DeliveryState
 from shared.webhooks.endpoints import EndpointEvent, EndpointHealth
 from shared.webhooks.model import Webhook, WebhookEvent
 from shared.webhooks.ports import Failure
@@ -54,7 +54,9 @@ class HealthAnswer(BaseModel):
     failures: int = Field(description="Attempts since the last one that was taken.")
     failing_since: datetime | None
     strikes: int = Field(description="Of the latest of them, those in a row that had no answer, or one in the 500s, 408, 425 or 429.")
-    paused_until: datetime | None = Field(description="Until when it is spared, but for one attempt that shows how it is.")
+    paused_until: datetime | None = Field(
+        description="Until when it is spared: only deliveries that have failed before come meanwhile, at their own time, to show how it is."
+    )
     last_failure_at: datetime | None
     last_failure: str | None
     last_success_at: datetime | None
@@ -143,10 +145,10 @@ class DeliverySummary(BaseModel):
     namespace: str
     at: datetime = Field(description="When it happened.")
     state: DeliveryState
-    reason: str | None
+    reason: str | None = Field(description="Why it failed, or of one on its way: why the last attempt did, or why it waits.")
     attempts: int
     created_at: datetime
-    next_attempt_at: datetime | None
+    next_attempt_at: datetime | None = Field(description="At the latest, where it waits for its endpoint or for an earlier event.")
     deadline: datetime = Field(description="Until when it is tried.")
     finished_at: datetime | None
     last_attempt: AttemptAnswer | None
@@ -189,8 +191,9 @@ class RedeliveredAnswer(BaseModel):
 
 
 def _shown(delivery: Delivery) -> dict[str, Any]:
-    names = ("message_id", "webhook_id", "job_id", "number", "namespace", "at", "state", "reason", "attempts", "created_at", "deadline")
+    names = ("message_id", "webhook_id", "job_id", "number", "namespace", "at", "state", "attempts", "created_at", "deadline")
     return {name: getattr(delivery, name) for name in names} | {
+        "reason": delivery.reason or (SPARED if delivery.spared else None),
         "event": delivery.type,
         "next_attempt_at": delivery.next_at,
         "finished_at": delivery.finished_at,

@@ -6,6 +6,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 SERVICE = "gpufleet"
+UNKNOWN = "0"
+"""The release of code that runs as it lies there, without having been installed."""
 
 
 @cache
@@ -14,7 +16,7 @@ def release() -> str:
     try:
         return version("gpufleet")
     except PackageNotFoundError:
-        return "0"
+        return UNKNOWN
 
 
 def cluster_id(region: str) -> str:

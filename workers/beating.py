@@ -18,6 +18,7 @@ from shared.clock import Clock
 from shared.errors import FleetError
 from shared.health.beats import EVERY, Beat, Progress, state_of
 from shared.health.model import LoopState
+from workers.about import UNKNOWN, release
 from workers.process import owner
 
 log = structlog.get_logger()
@@ -102,6 +103,7 @@ class _Teller:
             passed_at=passes.succeeded_at,
             error=passes.error[:_LONGEST_ERROR] if passes.error is not None else None,
             ended=ended,
+            release=None if release() == UNKNOWN else release(),
         )
         try:
             if self._told is None:

@@ -41,7 +41,7 @@ class Progress(Protocol):
 
 
 class Beat(Record):
-    """One process's loop at one time."""
+    """One process's loop at one time. `release` is what it runs, where that is known; those of 0.1 don't say."""
 
     worker: str
     region: str | None = None
@@ -51,6 +51,7 @@ class Beat(Record):
     passed_at: AwareDatetime | None = None
     error: str | None = None
     ended: bool = False
+    release: str | None = None
 
     def health(self, now: datetime) -> LoopHealth:
         """How the loop is, now."""
@@ -62,6 +63,7 @@ class Beat(Record):
             told_seconds=seconds_before(now, self.at),
             passed_seconds=None if self.passed_at is None else seconds_before(now, self.passed_at),
             error=self.error,
+            release=self.release,
         )
 
 

@@ -71,7 +71,7 @@ class LoopState(StrEnum):
 
 
 class LoopHealth(Record):
-    """A worker's loop, as its process last told of it. `region` None: it works for all."""
+    """A worker's loop, as its process last told of it, and the release that it runs. `region` None: it works for all."""
 
     worker: str
     region: str | None = None
@@ -80,6 +80,7 @@ class LoopHealth(Record):
     told_seconds: float
     passed_seconds: float | None = None
     error: str | None = None
+    release: str | None = None
 
 
 class FleetHealth(Record):

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from shared.health.beats import Beat
 from shared.jobs import transitions
 from shared.jobs.change import Change
 from shared.jobs.model import ClusterObject, EventType, Record, StopIntent, WaitKind
@@ -82,6 +83,7 @@ def records(change: Change) -> Iterable[Record]:
 def test_the_released_version_reads_what_this_one_writes(released_code):
     written: list[Record] = [record for change in life() for record in records(change)]
     written.append(ClusterReport(region="us-east-1", at=NOW, nodes=1, gpus_total=8, gpus_free=8))
+    written.append(Beat(worker="sweeper", owner="all/host/1", at=NOW, passed_at=NOW, release="0.2.0"))
     told = [(type(record).__name__, items.to_item(record)) for record in written]
 
     released_python(released_code, READ, json.dumps(told))

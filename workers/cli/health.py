@@ -26,7 +26,8 @@ def health(api: Api = API, key: Key = None, as_json: AsJson = False) -> None:
     and its GPUs were read.
 
     LAST HEARD is when a worker's process last told of its loop: at its start, when something changes, and otherwise every 30 minutes; after
-    65 it counts as silent. LAST GOOD PASS is told of a loop that is not well.
+    65 it counts as silent. LAST GOOD PASS is told of a loop that is not well. RELEASE is what the process runs: an upgrade is over when all
+    say the same.
     """
     from workers.cli.client import FleetClient
 
@@ -47,7 +48,7 @@ def health(api: Api = API, key: Key = None, as_json: AsJson = False) -> None:
         row = (webhooks["webhooks"], webhooks["disabled"], webhooks["waiting"], seconds(webhooks["overdue_seconds"]))
         output.table(("WEBHOOKS", "DISABLED", "DELIVERIES WAITING", "OVERDUE"), [row], empty="")
     output.write("")
-    loops = ("WORKER", "REGION", "STATE", "LAST HEARD", "LAST GOOD PASS", "OWNER", "ERROR")
+    loops = ("WORKER", "REGION", "STATE", "LAST HEARD", "LAST GOOD PASS", "RELEASE", "OWNER", "ERROR")
     output.table(loops, [_loop(one) for one in answer["loops"]], empty="no worker has told of itself")
     for part, reason in answer["unread"].items():
         output.say(f"{part} could not be read: {reason}")
@@ -70,7 +71,7 @@ def _loop(one: Mapping[str, Any]) -> tuple[Any, ...]:
     # Of a loop that is well, it would be the last pass before it was heard of, which looks like a stall and is none.
     passed = None if one["state"] == "well" else seconds(one["passed_seconds"])
     ages = (seconds(one["told_seconds"]), passed)
-    return (one["worker"], one["region"] or "all", one["state"], *ages, one["owner"], one["error"])
+    return (one["worker"], one["region"] or "all", one["state"], *ages, one.get("release"), one["owner"], one["error"])
 
 
 def seconds(value: float | None) -> str:

@@ -26,7 +26,7 @@ def test_a_table_of_regions_and_what_is_not_well(api, gpufleet, capsys):
     assert lines[2].split() == ["eu-west-1", "0", "-", "0", "-", "0", "-", "0", "-", "-", "-"]
     assert "gpufleet-events  3" in printed.out
     assert "LAST HEARD  LAST GOOD PASS" in printed.out
-    assert any(line.split() == ["dispatcher", "us-east-1", "well", "10s", "-", "host/1", "-"] for line in lines)
+    assert any(line.split() == ["dispatcher", "us-east-1", "well", "10s", "-", "0.2.0", "host/1", "-"] for line in lines)
     assert any(line.split()[:5] == ["dispatcher", "us-east-1", "stalled", "10s", "1m"] for line in lines)
     assert any(line.split()[:3] == ["sweeper", "all", "silent"] for line in lines)
     assert "scrapes could not be read: S3: no answer" in printed.err

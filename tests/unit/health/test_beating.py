@@ -6,6 +6,8 @@ import asyncio
 import sys
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from shared.errors import UnavailableError
 from shared.health.beats import EVERY, STALLED_AFTER, Beat
 from shared.health.model import LoopState
@@ -164,3 +166,15 @@ def test_several_loops_as_one():
     assert (both.started_at, both.succeeded_at) == (None, NOW + timedelta(seconds=5))
     second.fail(ValueError("no"))
     assert both.error == "no"
+
+
+@pytest.mark.parametrize(("installed", "told"), [("0.2.0", "0.2.0"), ("0", None)], ids=["installed", "as it lies there"])
+async def test_the_release_is_told_where_it_is_known(monkeypatch, installed, told):
+    monkeypatch.setattr("workers.beating.release", lambda: installed)
+    kept = Kept()
+
+    async with beating(kept, Passes(), worker="sweeper", clock=At()):
+        beat = await kept.until(1)
+
+    assert beat.release == told
+    assert beat.health(NOW).release == told

@@ -20,7 +20,7 @@ NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
 
 def beat(worker: str, seconds: float = 10, *, region: str | None = None, **fields) -> Beat:
-    return Beat(worker=worker, region=region, owner="host/1", at=NOW - timedelta(seconds=seconds), **fields)
+    return Beat(worker=worker, region=region, owner="host/1", at=NOW - timedelta(seconds=seconds), release="0.2.0", **fields)
 
 
 HEALTH = FleetHealth(

@@ -180,8 +180,8 @@ class Observation:
         self._note(after, fact)
 
     def _charged(self, change: Change, head: Head, seen: Observed, moment: Moment) -> Change:
-        """The same change, telling what the job has cost; what was never released has no pods, and has its cost already."""
-        if self._meter is None or not seen.is_released:
+        """The same change, telling what the job has cost."""
+        if self._meter is None:
             return change
         return change.charging(self._meter.cost(head, seen, moment.now, ended=change.ended is not None))
 

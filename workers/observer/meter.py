@@ -42,8 +42,8 @@ class LedgerMeter:
         await _until(lambda: all(pod.end is not None for pod in self._pods(head)), seconds=SETTLE_SECONDS)
 
     def cost(self, head: Head, seen: Observed | None, at: datetime, *, ended: bool) -> Spent:
-        """As `Meter`. A fault in it costs the figure, never the job."""
-        if head.object is None:
+        """As `Meter`. What was never released had no pods. A fault in it costs the figure, never the job."""
+        if head.object is None or (seen is not None and not seen.is_released):
             return NOTHING
         try:
             pods = self._pods(head)

@@ -55,6 +55,7 @@ _HERE: Final[Conditions] = {"StringEquals": {"aws:RequestedRegion": ("{regions}"
 _IN_ITS_REGION: Final[Conditions] = {"StringEquals": {"aws:RequestedRegion": ("{region}",)}}
 _SPOT: Final = r.anything("EC2 knows no resource of a price")
 _PRICES: Final = r.anything("the Price List API has no resources")
+_STREAMS: Final = r.anything("the streams of all tables are listed, or none")
 _METRICS: Final = r.anything("CloudWatch has no resource of a metric")
 
 _DISPATCH: Final = r.queue(r.DISPATCH)
@@ -117,7 +118,8 @@ INGEST: Final = _function(
 
 WEBHOOKS_RELAY: Final = _function(
     "webhooks-relay",
-    _may("dynamodb:DescribeStream GetShardIterator GetRecords ListStreams", r.STREAM),
+    _may("dynamodb:DescribeStream GetShardIterator GetRecords", r.STREAM),
+    _may("dynamodb:ListStreams", _STREAMS),
     _may("dynamodb:BatchGetItem", r.TABLE, conditions=_partitions("TOTAL#*")),
     _may("dynamodb:Query", r.TABLE, conditions=_partitions("WEBHOOKS#*")),
     _may("sqs:GetQueueUrl SendMessage", r.queue("events")),

@@ -97,11 +97,10 @@ class Checks:
         return tell
 
     def _tell(self, access_key: str, action: str, resource: str, keys: Any, *, allowed: bool) -> None:
-        caller = (iam_evaluator.resolve_caller_identity(access_key) or {}).get("userArn", "nobody")
-        if caller.endswith(":root"):
-            return
-        name = caller.split("/")[1] if "/" in caller else caller
-        self._record.tell(Asked(caller=name, action=action, resource=resource, keys=tuple(keys), allowed=allowed))
+        caller = (iam_evaluator.resolve_caller_identity(access_key) or {}).get("userArn", "")
+        if ":assumed-role/" in caller:
+            role = caller.split("/")[1]
+            self._record.tell(Asked(caller=role, action=action, resource=resource, keys=tuple(keys), allowed=allowed))
 
 
 def _is_object(scope: Any) -> bool:

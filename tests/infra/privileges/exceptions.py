@@ -18,7 +18,7 @@ _POLLED: Final = {
 }
 _STREAMS: Final = {f"gpufleet-{one.role}" for one in FUNCTIONS if any(isinstance(source, StreamSource) for source in one.sources)}
 _OF_POLLER: Final = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
-_OF_STREAM: Final = {"dynamodb:DescribeStream", "dynamodb:GetShardIterator", "dynamodb:GetRecords", "dynamodb:ListStreams"}
+_OF_STREAM: Final = {"dynamodb:DescribeStream", "dynamodb:GetShardIterator", "dynamodb:GetRecords"}
 _OF_LOGS: Final = {"logs:CreateLogStream", "logs:PutLogEvents"}
 
 
@@ -32,6 +32,7 @@ def reason(right: Right) -> str | None:
         return "Lambda writes a function's log in its name"
     if right.action in _OF_POLLER and right.resource.endswith(_POLLED.get(right.role, "?")):
         return "Lambda's poller reads the queue in the name of the function behind it"
-    if right.action in _OF_STREAM and right.role in _STREAMS and right.resource.endswith("/stream/*"):
+    of_stream = right.action in _OF_STREAM and right.resource.endswith("/stream/*")
+    if right.role in _STREAMS and (of_stream or right.action == "dynamodb:ListStreams"):
         return "Lambda's poller reads the table's stream in the name of the function behind it"
     return None

@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 SEEDS ?= 2000
 
-.PHONY: help demo up api-tour test test-real infra-test lambdas synth kill-test simulate bench check format model clean
+.PHONY: help demo up api-tour test test-real infra-test containers-test lambdas synth kill-test simulate bench check format model clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -35,6 +35,9 @@ test-real: $(VENV)/.ready ## The tests against DynamoDB Local (npm, Java), injec
 
 infra-test: $(VENV)/.infra ## The stacks: synthesized, checked, least privilege, deployed to the emulator with jobs run on them
 	$(BIN)/python -m pytest -m infra tests/infra
+
+containers-test: $(VENV)/.infra ## The image and docker-compose.yml in containers, on Podman (Debian's packages, as root)
+	tests/real/containers.sh $(BIN)/python
 
 lambdas: $(VENV)/.ready ## Build one package per Lambda function under build/lambdas; tells sizes and cold import times
 	$(BIN)/python -m infra.lambdas

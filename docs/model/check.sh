@@ -49,6 +49,7 @@ proofs() {
     [[ $quick == -q ]] || check holds safe-observers "-DOBSERVERS=2 -DFAULTS=1" "every assertion, 2 observers, 1 fault"
     check holds final "-DPROPERTY_FINAL -DFAULTS=1" "an ended job stays ended, and nothing of it runs"
     check holds listed "-DPROPERTY_LISTED -DFAULTS=1" "a job is in the ready list exactly while it is queued"
+    check holds moves "-DMOVES -DFAULTS=2" "every assertion, with a move to another region at any moment, 2 faults"
     check holds CANCEL_ENDS_CLAIM "-DCANCEL_ENDS_CLAIM -DPROPERTY_SETTLES -DFAULTS=1" "a cancel could end a claimed job at once"
 }
 
@@ -67,6 +68,8 @@ histories() {
     check fails RETRY_FORGETS_MARK "-DRETRY_FORGETS_MARK -DFAULTS=1" "a retry that takes the user's mark away"
     check fails TTL "-DTTL" "Kubernetes removes ended objects before their end is recorded"
     check fails EVENTS_ONLY "-DEVENTS_ONLY -DPROPERTY_SETTLES" "absence noticed only when it is told, before the commit as well as after"
+    check fails MOVE_KEEPS_FENCE "-DMOVES -DMOVE_KEEPS_FENCE -DFAULTS=1" "a move that leaves the fence as it is"
+    check fails STOP_ANYWHERE "-DMOVES -DSTOP_ANYWHERE -DFAULTS=1" "a stop that a worker of the old region completes"
     check fails NO_SWEEPER "-DNO_SWEEPER -DPROPERTY_SETTLES" "nobody sees to overdue claims"
 }
 

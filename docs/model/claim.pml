@@ -62,6 +62,13 @@ byte ever_released[EXECUTIONS + 1]; /* UID of the one object released */
 bit completed[EXECUTIONS + 1];      /* its work was done to the end */
 byte holds[DISPATCHERS + 1];        /* the fence under which a dispatcher is at work */
 
+#ifdef MOVES
+bit region = 0;                     /* of the head; the cluster above is this region's */
+#define here (r == region)          /* a dispatcher works for one region, whatever becomes of the job */
+#else
+#define here true
+#endif
+
 byte faults = FAULTS;
 
 #define FAULT faults > 0 -> faults--
@@ -158,18 +165,27 @@ inline release(e, u) {
 
 proctype dispatcher(byte me) {
     byte f, e, u;                       /* fence, execution, UID */
+#ifdef MOVES
+    bit r;                              /* the region in whose ready list it has looked */
+#endif
     bit unsure;                         /* a call was made whose answer did not come */
 
 idle:
     atomic { f = 0; e = 0; u = 0; unsure = 0; holds[me] = 0 }
 end:
-    atomic { ready -> f = fence; e = execution }            /* query of the ready list */
+    atomic {
+        ready -> f = fence; e = execution                   /* query of the ready list */
+#ifdef MOVES
+        ; r = region
+#endif
+    }
 
 claim:
     atomic {
         if
         :: CRASH
         :: state == QUEUED && fence == f ->
+            assert(here);                                   /* nobody claims what is another region's */
             move(CLAIMED); fence++; owner = me; holds[me] = fence;
             if
             :: f = fence
@@ -186,7 +202,10 @@ create:
         if
         :: CRASH
         :: goto refuse                                      /* the cluster will not have it */
-        :: uid[e] == 0 ->
+#ifdef MOVES
+        :: !here -> last_uid++; u = last_uid                /* on the old region's cluster, where it stays suspended */
+#endif
+        :: here && uid[e] == 0 ->
             last_uid++; uid[e] = last_uid; phase[e] = SUSPENDED;
 #ifdef UNSUSPENDED
             released[e] = 1;
@@ -195,7 +214,7 @@ create:
             :: u = uid[e]
             :: FAULT; goto adopt               /* ambiguous: look it up first */
             fi
-        :: uid[e] != 0                                      /* 409 */
+        :: here && uid[e] != 0                              /* 409 */
         fi;
         if
         :: u != 0 -> goto commit
@@ -217,6 +236,7 @@ commit:
         if
         :: CRASH
         :: may_commit ->
+            assert(here);
             committed[e] = u; move(PENDING); holds[me] = 0;
             if
             :: skip
@@ -345,6 +365,30 @@ end:
     :: d_step { faults > 0 && uid[EXECUTIONS] != 0 && phase[EXECUTIONS] < COMPLETE -> remove(EXECUTIONS); faults-- }
     od
 }
+
+/* ---- operator -------------------------------------------------------------- */
+
+#ifdef MOVES
+/*
+ * Drains the region of a queued job, which is moved once: one conditional write. What its execution has left on the old cluster was never
+ * committed, and can't be any more; on the new one there is nothing.
+ */
+proctype operator() {
+end:
+    d_step {
+        state == QUEUED ->
+#ifndef MOVE_KEEPS_FENCE
+        fence++;
+#endif
+        region = 1;
+        uid[execution] = 0; released[execution] = 0; phase[execution] = SUSPENDED
+    }
+#ifdef STOP_ANYWHERE
+end_stop:
+    d_step { stop && on_cluster -> move(CANCELLED) }        /* the old region's worker finds nothing of it on its own cluster */
+#endif
+}
+#endif
 
 /* ---- observer -------------------------------------------------------------- */
 
@@ -544,6 +588,9 @@ init {
         n = 0;
 #ifndef NO_SWEEPER
         run sweeper();
+#endif
+#ifdef MOVES
+        run operator();
 #endif
         run user(); run hand(); run kubernetes()
     }

@@ -132,6 +132,7 @@ WEBHOOKS: Final = _function(
     _behind("events"),
     _may("dynamodb:GetItem PutItem UpdateItem", r.TABLE, conditions=_DELIVERIES),
     _may("dynamodb:Query", r.TABLE, conditions=_partitions("JOB#*", "WEBHOOKS#*")),
+    _may("dynamodb:Query", r.index("by_namespace"), conditions=_partitions("DELIVERIES#*")),
     _may("secretsmanager:GetSecretValue", r.SECRETS),
     _may("sqs:GetQueueUrl", r.queue("events")),
     _may("sqs:GetQueueUrl SendMessage", r.dead_letters("events")),
@@ -143,6 +144,7 @@ WEBHOOKS_SWEEP: Final = _function(
     _may("dynamodb:Query", r.TABLE, conditions=_partitions("JOB#*")),
     _may("secretsmanager:GetSecretValue", r.SECRETS),
     _may("dynamodb:Query", r.index("due"), conditions=_partitions("DUE#webhooks#*")),
+    _may("dynamodb:Query", r.index("by_namespace"), conditions=_partitions("DELIVERIES#*")),
     _may("sqs:GetQueueUrl", r.queue("events"), r.dead_letters("events")),
 )
 

@@ -36,7 +36,8 @@ async def together(region, names=NAMES, *, linger=0.2):
     (port,) = free_ports(1)
     stop = asyncio.Event()
     task = asyncio.create_task(run(region.settings, ServerSettings(port=port), REGION, names, stop, linger=linger))
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+    # An emulator reads a service when it is first asked of it, which on a busy machine takes longer than httpx waits.
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30.0) as client:
         try:
             await until(lambda: answers(client, "/healthz", 200))
             yield task, client

@@ -26,16 +26,15 @@ from tests.infra.emulator.record import Asked
 from tests.infra.fleet import EnforcedFleet
 from tests.infra.privileges import verbs
 from workers.local.cluster.access import Record
-from workers.local.demo import aftermath
+from workers.local.demo import aftermath, story
 from workers.local.demo.board import Board
 from workers.local.demo.examples import load_examples
 from workers.local.demo.figures import Figure
 from workers.local.demo.parcels import parcels
 from workers.local.demo.receiver import Receiver
-from workers.local.demo.story import SETTINGS, Demo
 
 ENVIRONMENT = {
-    **SETTINGS,
+    **story.SETTINGS,
     "GPUFLEET_WEBHOOK_LOCAL": "true",  # the demo's receiver is on this machine
     "GPUFLEET_USAGE_WRITE_SECONDS": "10",
 }
@@ -88,10 +87,13 @@ async def deployed(synthesized: Path) -> AsyncIterator[Deployed]:
     async with fleet, Receiver(secret=aftermath.new_secret()) as receiver, api(fleet, installation) as client:
         wanted = parcels(load_examples(), fleet.options.regions)
         await aftermath.subscribe(client, receiver)
-        with Board(Console(file=StringIO()), wanted, fleet.options.regions) as board:
-            demo = Demo(fleet, client, board, wanted)
+        with pytest.MonkeyPatch.context() as patch, Board(Console(file=StringIO()), wanted, fleet.options.regions) as board:
+            # What is overdue is seen to once a minute here, and not each second; so are GPUs.
+            patch.setattr(story, "DEADLINE_SECONDS", 300.0)
+            patch.setattr(aftermath, "WAIT_SECONDS", 120.0)
+            demo = story.Demo(fleet, client, board, wanted)
             figures, _ = await demo.run()
-        after = await aftermath.gather(client, receiver, demo.seen, fleet.options.regions, fleet.gpus)
+            after = await aftermath.gather(client, receiver, demo.seen, fleet.options.regions, fleet.gpus)
         await fleet.invoke("gpufleet-costs", '{"task": "cost_window"}')  # its schedule of ten minutes comes later than the demo's end
         yield Deployed(installation=installation, fleet=fleet, client=client, figures=[*figures, *after.figures])
 

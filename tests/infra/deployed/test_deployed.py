@@ -17,7 +17,7 @@ from tests.infra.privileges import verbs
 
 pytestmark = [
     pytest.mark.infra,
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(900),
     pytest.mark.xdist_group("deployed"),
     pytest.mark.asyncio(loop_scope="session"),
 ]

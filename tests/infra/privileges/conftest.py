@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import httpx
@@ -34,7 +33,7 @@ class Recorded:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def recorded() -> AsyncIterator[Recorded]:
+async def recorded() -> Recorded:
     installation = FromRoles()
     fleet = EnforcedFleet(installation, Options(nodes=NODES, settings={**SETTINGS, "GPUFLEET_COSTS_INTERVAL_MINUTES": "5"}))
     async with (
@@ -46,7 +45,7 @@ async def recorded() -> AsyncIterator[Recorded]:
         async with schedules(fleet) as failures:
             await Visit(fleet, client, receiver, gone).everything()
         assert failures == []
-        yield Recorded(
+        return Recorded(
             asked=fleet.asked(),
             audit=verbs.read(fleet.paths.audit),
             policies=installation.policies(fleet),

@@ -19,7 +19,6 @@ _POLLED: Final = {
 _STREAMS: Final = {f"gpufleet-{one.role}" for one in FUNCTIONS if any(isinstance(source, StreamSource) for source in one.sources)}
 _OF_POLLER: Final = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
 _OF_STREAM: Final = {"dynamodb:DescribeStream", "dynamodb:GetShardIterator", "dynamodb:GetRecords"}
-_TELL: Final = {"gpufleet-webhooks", "gpufleet-webhooks-sweep"}
 _OF_LOGS: Final = {"logs:CreateLogStream", "logs:PutLogEvents"}
 
 
@@ -36,6 +35,4 @@ def reason(right: Right) -> str | None:
     of_stream = right.action in _OF_STREAM and right.resource.endswith("/stream/*")
     if right.role in _STREAMS and (of_stream or right.action == "dynamodb:ListStreams"):
         return "Lambda's poller reads the table's stream in the name of the function behind it"
-    if right.role in _TELL and right.action == "dynamodb:Query" and right.resource.endswith("/index/by_namespace"):
-        return "An endpoint that is well again after five failures is told what was put off: tests/simulation/test_deliveries.py plays it"
     return None

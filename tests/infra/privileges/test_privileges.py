@@ -10,7 +10,7 @@ from tests.infra.privileges.exceptions import reason
 
 pytestmark = [
     pytest.mark.infra,  # it takes two minutes
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(900),
     pytest.mark.xdist_group("privileges"),
     pytest.mark.asyncio(loop_scope="session"),
 ]

@@ -27,10 +27,11 @@ from shared.costs.model import CapacityType, NodeUsage, Window
 from shared.costs.usage_documents import UsageDocument, document_key, encode, hour_of
 from shared.errors import UnavailableError
 from shared.settings import dead_letter_queue
+from shared.webhooks.endpoints import STRIKES
 from tests.infra.fleet import ROOT, VISITOR, EnforcedFleet
 from workers.local.demo.receiver import Receiver
 
-SECONDS = 60.0
+SECONDS = 120.0
 NAMESPACE = "gco-jobs"
 NODES = "2xg5.12xlarge,1xg5.12xlarge:spot,1xg4ad.16xlarge,9xm5.4xlarge"
 PODS = 24
@@ -57,7 +58,9 @@ class Visit:
         async with asyncio.TaskGroup() as group:
             for step in (self.jobs, self.queue, self.dead_letters, self.keys_and_templates, self.manifests, self.reading, self.clusters):
                 group.create_task(step())
+            group.create_task(until(self._backlog_is_read, "what was put off for an endpoint that mends is told by both who deliver"))
         await self.wide()
+        await self.what_is_refused()
         await self.what_is_in_the_way()
         await self.what_nobody_told()
         await self.costs()
@@ -131,6 +134,12 @@ class Visit:
         await self.ask("GET", "/api/v1/queue/jobs", params={"namespace": NAMESPACE, "status": "completed"})
         await self.ask("GET", "/api/v1/queue/jobs", params={"target_region": region})
         await self.ask("POST", "/api/v1/queue/poll", params={"limit": 5})
+
+    async def what_is_refused(self) -> None:
+        """A release that the cluster refuses: the dispatcher asks for a stop."""
+        await self.fault(method="PATCH", path="/jobs/refused", status=403)
+        for job_id in [await self.submit("refused", target_region=region) for region in self.fleet.options.regions]:
+            await self.until(job_id, "failed")
 
     async def what_is_in_the_way(self) -> None:
         """What others of the fleet left behind under a name gives way, for dispatchers and for observers who do their work."""
@@ -338,9 +347,10 @@ class Visit:
     # Webhooks
 
     async def webhooks_are_made(self) -> None:
-        """One that takes everything, two that are gone, one of them only at a second try, and one that nobody answers at."""
+        """One that takes everything, two that are gone, one of them only at a second try, one that mends, and one where nobody is."""
         events = ["job.queued", "job.started", "job.completed", "job.failed", "job.cancelled"]
-        for url in (self.receiver.url, f"{self.gone.url}/gone", f"{self.gone.url}/later", "http://127.0.0.1:9/nobody"):
+        ends = [f"{self.gone.url}/{path}" for path in ("gone", "later", "mends")]
+        for url in (self.receiver.url, *ends, "http://127.0.0.1:9/nobody"):
             heard = ["job.cancelled"] if url.endswith("/later") else events
             body = {"url": url, "events": heard, "namespace": NAMESPACE, "secret": self.receiver.secret}
             await self.ask("POST", "/api/v1/webhooks", status=201, json=body)
@@ -364,6 +374,13 @@ class Visit:
         await self.ask("POST", f"/fleet/v1/webhooks/{taking}/rotate", json={})
         for webhook in listed:
             await self.ask("DELETE", f"/api/v1/webhooks/{webhook['id']}")
+
+    async def _backlog_is_read(self) -> bool:
+        readers = {one.caller for one in self.fleet.asked() if one.resource.endswith("/index/by_namespace")}
+        if {"gpufleet-webhooks", "gpufleet-webhooks-sweep"} <= readers:
+            return True
+        await self.submit("told")  # so that there is something to tell
+        return False
 
     async def _disabled(self, count: int) -> bool:
         found = (await self.ask("GET", "/fleet/v1/webhooks"))["webhooks"]
@@ -397,10 +414,14 @@ class Visit:
 
 
 class Gone:
-    """A server whose path `/gone` is gone, and `/later` too after a first try that it asks to make again in five seconds."""
+    """A server whose path `/gone` is gone, and `/later` too after a first try that it asks to make again in five seconds.
+
+    `/mends` fails so often that it is spared, and then is well.
+    """
 
     def __init__(self) -> None:
         self._tried = False
+        self._failures = STRIKES
         self._runner: web.AppRunner | None = None
         self.url = ""
 
@@ -421,6 +442,9 @@ class Gone:
         if request.path == "/later" and not self._tried:
             self._tried = True
             return web.Response(status=503, headers={"Retry-After": "5"})
+        if request.path == "/mends":
+            self._failures -= 1
+            return web.Response(status=503 if self._failures >= 0 else 204)
         return web.Response(status=410)
 
 

@@ -9,10 +9,8 @@ from constructs import Construct
 
 from infra.cdk.nag import acknowledge
 from infra.cdk.names import Naming
-from infra.functions import FUNCTIONS
 from infra.policies import document
-from infra.resources import Kind, Resource, logs
-from infra.roles import Role
+from infra.resources import Kind, Resource
 from infra.roles import role as role_of
 
 
@@ -20,7 +18,7 @@ def worker_role(
     scope: Construct, construct_id: str, *, worker: str, naming: Naming, key: str, trusted: iam.IPrincipal, region: str | None = None
 ) -> iam.Role:
     """The role of a worker, with its rights as an inline policy, so that the role never is there without them."""
-    described = _with_logs(role_of(worker))
+    described = role_of(worker)
     names = naming.resources(key=key, own_region=region)
     role = iam.Role(
         scope,
@@ -48,13 +46,6 @@ def pods(naming: Naming, *, namespace: str, account: str, region: str) -> iam.IP
         "aws:RequestTag/kubernetes-service-account": account,
     }
     return iam.SessionTagsPrincipal(iam.ServicePrincipal("pods.eks.amazonaws.com", conditions={"StringEquals": tags}))
-
-
-def _with_logs(role: Role) -> Role:
-    """The role with the right to the log of each function that has it: the API is one worker and several functions."""
-    mine = tuple(logs(function.name) for function in FUNCTIONS if function.role == role.worker)
-    statements = [replace(one, resources=mine) if one.resources == (logs(role.worker),) else one for one in role.statements]
-    return replace(role, statements=tuple(statements))
 
 
 def _reason(resource: Resource) -> str | None:

@@ -130,7 +130,7 @@ class StrictRoute(APIRoute):
         return problems
 
     def _check_content_type(self, request: Request) -> None:
-        if self.body_field is None:
+        if self.body_field is None or not (self.body_field.field_info.is_required() or _has_body(request)):
             return
         found = request.headers.getlist("content-type")
         if rule := _content_type_rule(found):
@@ -186,6 +186,11 @@ def _rule_against(values: Sequence[str], *, several: bool = False) -> str | None
     if len(values) > 1 and not several:
         return "must be given once"
     return next(filter(None, map(text_rule, values)), None)
+
+
+def _has_body(request: Request) -> bool:
+    """Whether a body comes with it (RFC 9112, section 6.3)."""
+    return "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0"
 
 
 def _content_type_rule(values: Sequence[str]) -> str | None:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 import pytest_asyncio
+from botocore.credentials import Credentials
 from rich.console import Console
 
 from infra.functions import FUNCTIONS, named
@@ -21,10 +22,10 @@ from infra.lambdas.__main__ import build_all
 from infra.lambdas.distributions import HOST, HOST_PYTHON, Target
 from infra.outputs import CONTROL
 from tests.infra.deployed.installation import CONTROL_REGION, FromStacks
-from tests.infra.deployed.signing import Signed
 from tests.infra.emulator.record import Asked
 from tests.infra.fleet import EnforcedFleet
 from tests.infra.privileges import verbs
+from workers.cli.signing import SigningAuth
 from workers.local.cluster.access import Record
 from workers.local.demo import aftermath, story
 from workers.local.demo.board import Board
@@ -102,7 +103,7 @@ def api(fleet: EnforcedFleet, installation: FromStacks) -> httpx.AsyncClient:
     """A client of the HTTP API, found by the stack's output. The emulator serves it under a path of its own as well as under its name."""
     name = str(urlsplit(installation.outputs[CONTROL]["ApiUrl"]).hostname).partition(".")[0]
     url = f"{fleet.layout.aws_endpoint}/_aws/execute-api/{name}/$default"
-    return httpx.AsyncClient(base_url=url, timeout=60, trust_env=False, auth=Signed("test", "test", region=CONTROL_REGION))
+    return httpx.AsyncClient(base_url=url, timeout=60, trust_env=False, auth=SigningAuth(Credentials("test", "test"), CONTROL_REGION))
 
 
 async def printed(fleet: EnforcedFleet, *arguments: str) -> str:

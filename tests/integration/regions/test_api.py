@@ -197,3 +197,15 @@ async def test_draining_takes_an_administrator_of_all_namespaces(core, caller, s
         told = (await client.get(REGIONS)).json()["regions"][0]
 
     assert (told["jobs"] is None) == (caller.namespaces is not None)
+
+
+async def test_a_body_is_for_who_has_something_to_say(client, core):
+    assert (await client.post(f"{REGIONS}/{EAST}/drain")).status_code == 200
+    assert (await core.regions.status(EAST)).drained
+    assert (await client.post(f"{REGIONS}/{EAST}/resume")).json()["state"] == "open"
+
+    untyped = await client.post(f"{REGIONS}/{EAST}/drain", content=b'{"move": false}')
+
+    assert untyped.status_code == 422
+    assert untyped.json()["detail"][0]["pointer"] == "/Content-Type"
+    assert not (await core.regions.status(EAST)).drained

@@ -37,22 +37,23 @@ async def list_regions(core: CoreOf, caller: Reader) -> RegionsAnswer:
 
 
 @router.post("/{region}/drain", responses=answers(401, 403, 404, 409, 413, 422, 429, 503))
-async def drain_region(region: str, core: CoreOf, caller: Administrator, body: DrainRequest) -> RegionAnswer:
+async def drain_region(region: str, core: CoreOf, caller: Administrator, body: DrainRequest | None = None) -> RegionAnswer:
     """Claim nothing more in a region; what runs there goes on. Dispatchers follow within five seconds, the sweeper within a minute.
 
     Asked again with the same options it changes nothing, with others these hold from then on.
     """
     caller.require_all_namespaces("draining a region")
+    body = body or DrainRequest()
     status = await core.region_control.drain(region, by=caller.name, reason=body.reason, move=body.move, interrupt=body.interrupt)
     log.info("region drained", region=region, by=caller.name, reason=body.reason, move=body.move, interrupt=body.interrupt)
     return _answer(status, (await _counts(core, caller)).get(region), core.clock.now())
 
 
 @router.post("/{region}/resume", responses=answers(401, 403, 404, 409, 413, 422, 429, 503))
-async def resume_region(region: str, core: CoreOf, caller: Administrator, body: ResumeRequest) -> RegionAnswer:
+async def resume_region(region: str, core: CoreOf, caller: Administrator, body: ResumeRequest | None = None) -> RegionAnswer:
     """Claim in a region again, at once. For one that is open this changes nothing."""
     caller.require_all_namespaces("resuming a region")
-    status = await core.region_control.resume(region, by=caller.name, reason=body.reason)
+    status = await core.region_control.resume(region, by=caller.name, reason=body.reason if body else None)
     log.info("region resumed", region=region, by=caller.name)
     return _answer(status, (await _counts(core, caller)).get(region), core.clock.now())
 

@@ -81,6 +81,12 @@ async def ended(stage: Stage, job_ids: Sequence[str]) -> list[Head]:
             await asyncio.sleep(0.1)
 
 
+async def claimed(stage: Stage, job_ids: Sequence[str]) -> None:
+    async with asyncio.timeout(SECONDS):
+        while any(head.state is State.QUEUED for head in await stage.heads(list(job_ids))):
+            await asyncio.sleep(0.1)
+
+
 async def running(stage: Stage, job_ids: Sequence[str]) -> None:
     async with asyncio.timeout(SECONDS):
         while not all(head.state is State.RUNNING for head in await stage.heads(list(job_ids))):
@@ -132,6 +138,7 @@ async def test_workers_are_upgraded_and_downgraded_while_jobs_run(stage, doors, 
     await stop(old, ends_old)
     kept = await drained(doors)
     later = await submit(stage, doors, "later", count=2, duration=4)
+    await claimed(stage, later)
 
     downgrading = asyncio.create_task(submit(stage, doors, "downgrade", count=4))
     await stage.fleet.workers("old", REGION)
@@ -145,7 +152,8 @@ async def test_workers_are_upgraded_and_downgraded_while_jobs_run(stage, doors, 
     assert {head.attempts for head in heads if head.id in flaky} == {1}
     assert stopped.state is State.CANCELLED
     check(stage, [*heads, stopped])
-    await claimed_by_both(doors, beside)
+    await claimed_by(doors, long, old)
+    await claimed_by(doors, later, new)
     await told_alike(doors, heads[:3])
 
 
@@ -157,10 +165,12 @@ async def drained(doors: dict[str, Door]) -> str:
     return job_id
 
 
-async def claimed_by_both(doors: dict[str, Door], job_ids: Sequence[str]) -> None:
-    """Dispatchers of both versions had a part in it."""
-    owners = {event["by"] for job_id in job_ids for event in await events(doors["new"], job_id) if event["type"] == "claimed"}
-    assert len(owners) == 2
+async def claimed_by(doors: dict[str, Door], job_ids: Sequence[str], workers: Sequence[Program]) -> None:
+    """Jobs that came while one version's dispatcher was alone were claimed by it, and by nobody else before or after."""
+    claims = [event["by"] for job_id in job_ids for event in await events(doors["new"], job_id) if event["type"] == "claimed"]
+    (dispatcher,) = (program for program in workers if "-dispatcher-" in program.name)
+    assert len(claims) >= len(job_ids)
+    assert {owner.rpartition("/")[2] for owner in claims} == {str(dispatcher.process.pid)}
 
 
 async def told_alike(doors: dict[str, Door], heads: Sequence[Head]) -> None:

@@ -27,7 +27,7 @@ _PATIENCE = 30
 
 @app.command("list")
 def list_all(api: Api = API, key: Key = None, as_json: AsJson = False) -> None:
-    """List the regions: open, draining while something may still run there, or drained; since when, by whom and why."""
+    """List the regions: open, draining while something may still run there, or drained; how, since when, by whom and why."""
     from workers.cli.client import FleetClient
 
     with FleetClient(api, key) as client:
@@ -35,7 +35,7 @@ def list_all(api: Api = API, key: Key = None, as_json: AsJson = False) -> None:
     if as_json:
         output.write_json(answer)
         return
-    columns = ("REGION", "STATE", "QUEUED", "CLAIMED", "PENDING", "RUNNING", "SINCE", "BY", "REASON")
+    columns = ("REGION", "STATE", "QUEUED", "CLAIMED", "PENDING", "RUNNING", "OPTIONS", "SINCE", "BY", "REASON")
     output.table(columns, [_row(one) for one in answer["regions"]], empty="no regions")
 
 
@@ -61,6 +61,7 @@ def drain(
     if reason is not None:
         wanted["reason"] = reason
     with FleetClient(api, key) as client:
+        _require_name(client, region)
         found: Mapping[str, Any] = client.drain(region, wanted)
         if wait:
             found = until_drained(client, region, found, quiet=as_json)
@@ -73,6 +74,7 @@ def resume(region: Region, reason: Reason = None, api: Api = API, key: Key = Non
     from workers.cli.client import FleetClient
 
     with FleetClient(api, key) as client:
+        _require_name(client, region)
         found = client.resume(region, {} if reason is None else {"reason": reason})
     _tell(found, as_json=as_json)
 
@@ -80,8 +82,11 @@ def resume(region: Region, reason: Reason = None, api: Api = API, key: Key = Non
 def until_drained(
     client: FleetClient, region: str, found: Mapping[str, Any], *, quiet: bool, pause: Callable[[float], None] = time.sleep
 ) -> Mapping[str, Any]:
-    """Look until nothing is left at work; whatever changes is a line on standard error. Raises CommandError where somebody resumes it."""
-    told, failures = "", 0
+    """Look until nothing is left at work; whatever changes is a line on standard error.
+
+    Raises CommandError where somebody resumes it, or has it drained in another way: what is waited for might never come.
+    """
+    told, failures, asked = "", 0, found
     while found["state"] == "draining":
         line = _left(found)
         if line != told and not quiet:
@@ -95,9 +100,31 @@ def until_drained(
             failures += 1
             if error.code != ExitCode.UNREACHABLE or failures > _PATIENCE:
                 raise
+        if found["state"] == "draining":
+            _require_same(asked, found)
     if found["state"] != "drained":
         raise CommandError(f"{region} was resumed meanwhile, by {found.get('by')}", code=ExitCode.CONFLICT)
     return found
+
+
+def _require_same(asked: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Raises CommandError where somebody has drained the region anew meanwhile, or otherwise than was asked."""
+    before, now = _options(asked), _options(found)
+    if (asked["since"], before) == (found["since"], now):
+        return
+    change = f"options changed by {found.get('by')}: {now} instead of {before}" if before != now else f"drained anew by {found.get('by')}"
+    raise CommandError(f"{found['region']}: {change}", code=ExitCode.CONFLICT)
+
+
+def _require_name(client: FleetClient, region: str) -> None:
+    """Raises CommandError that lists the regions for what can't be part of a path, and so never gets to the API."""
+    from workers.cli.client import segment
+
+    try:
+        segment("Region", region)
+    except CommandError as error:
+        known = ", ".join(one["region"] for one in client.regions()["regions"])
+        raise CommandError(f"{error.message} (the regions of this fleet are {known})", code=error.code) from error
 
 
 def waits_for(client: FleetClient, region: str) -> str | None:
@@ -125,7 +152,12 @@ def _left(found: Mapping[str, Any]) -> str:
     return f"{found['region']} is {found['state']}{f' ({counts})' if counts else ''}"
 
 
+def _options(one: Mapping[str, Any]) -> str:
+    return f"{'move' if one.get('move') else 'keep'}{', interrupt' if one.get('interrupt') else ''}"
+
+
 def _row(one: Mapping[str, Any]) -> tuple[Any, ...]:
     jobs = one.get("jobs") or {}
     counts = (jobs.get(state) for state in ("queued", "claimed", "pending", "running"))
-    return (one["region"], one["state"], *counts, output.moment(one["since"]), one["by"], one["reason"])
+    options = None if one["state"] == "open" else _options(one)
+    return (one["region"], one["state"], *counts, options, output.moment(one["since"]), one["by"], one["reason"])

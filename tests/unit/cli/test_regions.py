@@ -33,10 +33,10 @@ def test_a_table_of_regions(api, gpufleet, capsys):
     assert gpufleet("regions", "list") == 0
 
     head, first, second = capsys.readouterr().out.splitlines()
-    assert head.split() == ["REGION", "STATE", "QUEUED", "CLAIMED", "PENDING", "RUNNING", "SINCE", "BY", "REASON"]
-    assert first.split() == ["us-east-1", "open", "2", "0", "1", "3", "-", "-", "-"]
+    assert head.split() == ["REGION", "STATE", "QUEUED", "CLAIMED", "PENDING", "RUNNING", "OPTIONS", "SINCE", "BY", "REASON"]
+    assert first.split() == ["us-east-1", "open", "2", "0", "1", "3", "-", "-", "-", "-"]
     assert second.split()[:6] == ["eu-west-1", "drained", "-", "-", "-", "-"]
-    assert second.endswith("2026-01-02 03:04:05 UTC  ada  new nodes")
+    assert second.endswith("move     2026-01-02 03:04:05 UTC  ada  new nodes")
 
 
 def test_json_is_what_the_api_says(api, gpufleet, capsys):
@@ -84,6 +84,31 @@ def test_a_wait_ends_with_a_conflict_where_somebody_resumes(api, gpufleet, capsy
     assert "us-east-1 was resumed meanwhile, by bob" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"move": False, "interrupt": False}, "us-east-1: options changed by bob: keep instead of move, interrupt"),
+        ({"since": "2026-01-02T03:09:05Z"}, "us-east-1: drained anew by bob"),
+    ],
+    ids=["other options", "resumed and drained"],
+)
+def test_a_wait_ends_with_a_conflict_where_somebody_drains_otherwise(api, gpufleet, capsys, change, told):
+    mine = region("draining", since="2026-01-02T03:04:05Z", by="ada", move=True, interrupt=True)
+    api.on("POST", f"{REGIONS}/us-east-1/drain", mine)
+    api.on("GET", REGIONS, {"regions": [mine]}, {"regions": [mine | {"by": "bob"} | change]})
+
+    assert gpufleet("regions", "drain", "us-east-1", "--interrupt", "--wait") == 4
+
+    assert told in capsys.readouterr().err
+
+
+def test_other_options_of_somebody_else_do_not_matter_once_it_is_drained(api, gpufleet):
+    api.on("POST", f"{REGIONS}/us-east-1/drain", region("draining", since="2026-01-02T03:04:05Z", by="ada", move=True))
+    api.on("GET", REGIONS, {"regions": [DRAINED | {"by": "bob", "move": False}]})
+
+    assert gpufleet("regions", "drain", "us-east-1", "--wait") == 0
+
+
 def test_a_region_is_resumed(api, gpufleet, capsys):
     api.on("POST", f"{REGIONS}/us-east-1/resume", region())
 
@@ -100,6 +125,16 @@ def test_an_unknown_region_has_the_exit_code_of_what_is_not_found(api, gpufleet,
     assert gpufleet("regions", "drain", "mars-1") == 3
 
     assert "the regions of this fleet are us-east-1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["", "..", "us/east", "us\teast", "r" * 5000], ids=["empty", "dots", "slash", "tab", "long"])
+@pytest.mark.parametrize("verb", ["drain", "resume"])
+def test_what_can_be_no_region_is_told_the_regions_too(api, gpufleet, capsys, verb, name):
+    api.on("GET", REGIONS, {"regions": [region(), region(name="eu-west-1")]})
+
+    assert gpufleet("regions", verb, name) == 3
+
+    assert "the regions of this fleet are us-east-1, eu-west-1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("target", "told"), [("us-east-1", True), ("eu-west-1", False), ("any", False)], ids=["drained", "open", "any"])

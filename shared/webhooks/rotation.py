@@ -29,8 +29,9 @@ HELD: Final = 4
 FRESH: Final = timedelta(minutes=5)
 """How long secrets that were read are used without reading them again;"""
 SETTLING: Final = timedelta(minutes=1)
-UNSETTLED: Final = timedelta(seconds=5)
-"""only so long those that were read so shortly after a rotation: the webhook's record tells of it before its secret is replaced."""
+UNSETTLED: Final = timedelta(seconds=1)
+"""only so long those that were read so shortly after a rotation: the webhook's record tells of it before its secret is replaced. As old may
+be the record too (`shared.webhooks.standing`), so that whatever is signed two seconds after a rotation has its new secret."""
 _CACHED: Final = 2000
 
 

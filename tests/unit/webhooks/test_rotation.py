@@ -125,7 +125,7 @@ async def test_what_was_read_while_a_rotation_was_under_way_does_not_last():
     assert await signing.of(rotated) == ("old",)
     kept.value = SecretRing.of("old").rotated("new", now=NOW, overlap=timedelta()).written()
 
-    watch.time += timedelta(seconds=5)
+    watch.time += timedelta(seconds=1)
     assert await signing.of(rotated) == ("new",)
     watch.time += timedelta(minutes=2)
     assert (await signing.of(rotated), kept.reads) == (("new",), 3)

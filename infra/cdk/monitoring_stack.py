@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from aws_cdk import CfnOutput, Stack
+from aws_cdk import Aws, CfnOutput, Stack
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
@@ -39,5 +40,16 @@ class MonitoringStack(Stack):
             return None
         name = f"{installation.name}-alarms"
         topic = sns.Topic(self, "Topic", topic_name=name, display_name=installation.name, master_key=control.key, enforce_ssl=True)
+        alarms = f"arn:{Aws.PARTITION}:cloudwatch:{installation.control_region}:{Aws.ACCOUNT_ID}:alarm:{installation.name}-*"
+        # A topic with a policy of its own takes from nobody who isn't in it. The key has a statement for the alarms as well.
+        topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid="Alarms",
+                actions=["sns:Publish"],
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                resources=[topic.topic_arn],
+                conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}, "ArnLike": {"aws:SourceArn": alarms}},
+            )
+        )
         topic.add_subscription(subscriptions.EmailSubscription(wanted.email))
         return topic

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from aws_cdk import RemovalPolicy
+import ipaddress
+from typing import Final
+
+from aws_cdk import Fn, RemovalPolicy
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -10,6 +13,14 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.cdk.settings import Installation, Region
+
+_PRIVATE: Final = 20
+"""The mask of a private subnet: 4,091 addresses, of which each pod has one."""
+
+
+def _private(network: str) -> int:
+    """The mask of a private subnet: in a small network a quarter of it, so that three have room beside the public ones."""
+    return max(_PRIVATE, ipaddress.ip_network(network).prefixlen + 2)
 
 
 class ClusterNetwork(Construct):
@@ -22,11 +33,12 @@ class ClusterNetwork(Construct):
             "Vpc",
             vpc_name=installation.name,
             ip_addresses=ec2.IpAddresses.cidr(region.network),
-            max_azs=region.zones,
-            nat_gateways=min(region.nat_gateways, region.zones),
+            # CDK itself knows of two only where the account isn't named.
+            availability_zones=[Fn.select(number, Fn.get_azs()) for number in range(region.zones)],
+            nat_gateways=region.nat_gateways,
             subnet_configuration=[
                 ec2.SubnetConfiguration(name="public", subnet_type=ec2.SubnetType.PUBLIC, cidr_mask=24, map_public_ip_on_launch=False),
-                ec2.SubnetConfiguration(name="private", subnet_type=ec2.SubnetType.PRIVATE_WITH_EGRESS, cidr_mask=20),
+                ec2.SubnetConfiguration(name="private", subnet_type=ec2.SubnetType.PRIVATE_WITH_EGRESS, cidr_mask=_private(region.network)),
             ],
             gateway_endpoints={"S3": ec2.GatewayVpcEndpointOptions(service=ec2.GatewayVpcEndpointAwsService.S3)},
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 
 import pytest
 
@@ -14,8 +15,10 @@ from shared.health.model import Backlog, Dispatched, FleetHealth, LoopHealth, Lo
 from shared.metrics.rollups import EXPORTER_FAILURES
 from shared.metrics.series import DEVICES_NAMESPACE, FLEET_NAMESPACE, SCRAPED_DEVICES
 from shared.metrics.vocabulary import Measure
+from tests.infra.stacks.assembly import ACCOUNT, KEY
 
 pytestmark = [pytest.mark.infra, pytest.mark.timeout(300)]
+CLOUDWATCH = {"Service": "cloudwatch.amazonaws.com"}
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NEVER_ZERO = {"fleet_observed_age_seconds", "fleet_scrape_age_seconds", "fleet_health_unread"}
 
@@ -119,6 +122,31 @@ def test_an_address_is_told_when_an_alarm_begins_and_ends(two, five):
     assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "oncall@example.com")
     for one in alarms(five).values():
         assert one["AlarmActions"] == one["OKActions"] == [{"Ref": topic}]
+
+
+def test_what_an_alarm_tells_is_taken_by_the_topic_and_its_key(five):
+    monitoring, control = five.monitoring, five.control
+    source = {"aws:SourceAccount": ACCOUNT}
+    (key,) = control.of("AWS::KMS::Key").values()
+    uses = [one for one in map(control.resolve, key["KeyPolicy"]["Statement"]) if one["Principal"] == CLOUDWATCH]
+    ((_, policy),) = monitoring.of("AWS::SNS::TopicPolicy").items()
+    takes = [one for one in map(monitoring.resolve, policy["PolicyDocument"]["Statement"]) if one["Effect"] == "Allow"]
+    for name, alarm in alarms(five).items():
+        (topic,) = {monitoring.resolve(action) for action in (*alarm["AlarmActions"], *alarm["OKActions"])}
+        assert monitoring.resolve(policy["Topics"]) == [topic]
+        (taken,) = [one for one in takes if one["Resource"] == topic]
+        assert (taken["Principal"], taken["Action"]) == (CLOUDWATCH, "sns:Publish")
+        assert taken["Condition"]["StringEquals"] == source
+        (pattern,) = taken["Condition"]["ArnLike"].values()
+        assert fnmatchcase(f"arn:aws:cloudwatch:us-east-1:{ACCOUNT}:alarm:{name}", pattern)
+        assert not fnmatchcase(f"arn:aws:cloudwatch:us-east-1:{ACCOUNT}:alarm:another", pattern)
+
+        encrypted = monitoring.resources[topic]["Properties"]["KmsMasterKeyId"]
+        exported = {one["Export"]["Name"]: one["Value"] for one in control.document["Outputs"].values() if "Export" in one}
+        assert control.resolve(exported[monitoring.resolve(encrypted)]) == KEY
+        (used,) = uses
+        assert {"kms:Decrypt", "kms:GenerateDataKey"} == set(used["Action"])
+        assert used["Condition"] == {"StringEquals": source}
 
 
 def widgets(assembly, name):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from ipaddress import ip_network
 
 import pytest
 
+from infra.cdk.settings import Installation
 from infra.roles import ROLES
 from tests.infra.manifests import manifests
 from tests.infra.stacks.assembly import ACCOUNT
-from tests.infra.stacks.installations import IMAGE
+from tests.infra.stacks.installations import IMAGE, document
 
 pytestmark = [pytest.mark.infra, pytest.mark.timeout(300)]
 
@@ -268,3 +270,19 @@ def test_without_an_image_one_is_built_when_the_stack_is_deployed_and_not_before
     images = {one["spec"]["template"]["spec"]["containers"][0]["image"] for one in applied(made.template("us-east-1"), "Deployment")}
     (name,) = images
     assert name.startswith(f"{ACCOUNT}.dkr.ecr.us-east-1.")
+
+
+@pytest.mark.parametrize(
+    ("network", "subnet"), [("10.0.0.0/16", 4096), ("10.4.0.0/18", 4096), ("10.5.16.0/20", 1024)], ids=["16", "18", "20"]
+)
+def test_three_zones_have_subnets_and_gateways_of_their_own(assemblies, network, subnet):
+    found = document(1, charts={})
+    found["regions"][0] |= {"zones": 3, "nat_gateways": 3, "network": network}
+    region = assemblies.make(f"zones-{subnet}-{network[3]}", Installation.of(found)).template("us-east-1")
+
+    networks = [ip_network(one["CidrBlock"]) for one in region.of("AWS::EC2::Subnet").values()]
+    zones = [one["AvailabilityZone"]["Fn::Select"][0] for one in region.of("AWS::EC2::Subnet").values()]
+    assert zones == [0, 1, 2] * 2
+    assert [one.num_addresses for one in networks] == [256] * 3 + [subnet] * 3
+    assert all(one.subnet_of(ip_network(network)) for one in networks)
+    assert len(region.of("AWS::EC2::NatGateway")) == 3

@@ -24,10 +24,13 @@ _NO_SUCH_ROUTE = "Not Found"
 """How our API, and any server of the same framework, begins to say that it has no such path; a thing that is missing is named first."""
 
 
-def error_of(status: int, body: bytes, *, api: str, method: str = "GET") -> CommandError:
-    """The error that an answer other than a success tells of. A question that breaks a rule is bad usage; what was sent can be refused."""
+def error_of(status: int, body: bytes, *, api: str, options_only: bool = True) -> CommandError:
+    """The error that an answer other than a success tells of.
+
+    Where nothing but options was sent, what breaks a rule is bad usage; a job, say, can be refused.
+    """
     code = next((found for known, found in _CODES.items() if known == status), ExitCode.FAILED)
-    if method == "GET" and status == HTTPStatus.UNPROCESSABLE_ENTITY:
+    if options_only and status in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}:
         code = ExitCode.USAGE
     try:
         document: Any = json.loads(body)

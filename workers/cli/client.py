@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 from urllib.parse import quote
 
 import httpx
@@ -49,6 +49,9 @@ class LogEvent(NamedTuple):
 
 class FleetClient:
     """Talks to one API. Raises CommandError: what the API refuses, what can't be asked, and that it can't be reached."""
+
+    options_only: ClassVar[bool] = False
+    """Whether all that is ever sent are a command's options and arguments, so that what is refused of them is bad usage."""
 
     def __init__(self, api: str, key: str | None = None, *, transport: httpx.BaseTransport | None = None) -> None:
         self._api = api
@@ -209,7 +212,8 @@ class FleetClient:
             time.sleep(_pause(response))  # nothing was done with it, so it can be asked again whatever it is
         self._answered = response.headers.get("date")
         if not response.is_success:
-            raise error_of(response.status_code, response.content, api=self._api, method=method)
+            options_only = method == "GET" or self.options_only
+            raise error_of(response.status_code, response.content, api=self._api, options_only=options_only)
         return response
 
     def asked_at(self) -> datetime:

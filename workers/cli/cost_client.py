@@ -16,6 +16,8 @@ _LONGEST_KEY = 1024
 class CostClient(FleetClient):
     """Asks about costs. Raises CommandError."""
 
+    options_only = True
+
     def costs(self, **choice: Any) -> Json:
         """Totals of a time."""
         return self._get(_COSTS, choice, totals=list, total_cost=str, reports=int)
@@ -32,10 +34,5 @@ class CostClient(FleetClient):
         return self._get(f"{_COSTS}/reports", filters, reports=list)
 
     def write_cost_report(self, wanted: Mapping[str, Any]) -> Json:
-        """Write a report; its summary. What is refused here is an option: nothing is sent but them."""
-        try:
-            return self._object(self._send("POST", f"{_COSTS}/reports", json=dict(wanted)), allocation_key=str, total_cost=str)
-        except CommandError as error:
-            if error.code is not ExitCode.FAILED or not error.faults:
-                raise
-            raise CommandError(error.message, code=ExitCode.USAGE, faults=error.faults) from error
+        """Write a report; its summary."""
+        return self._object(self._send("POST", f"{_COSTS}/reports", json=dict(wanted)), allocation_key=str, total_cost=str)

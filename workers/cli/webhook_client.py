@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+import httpx
+
 from workers.cli.client import FleetClient, Json, segment
-from workers.cli.failures import CommandError, ExitCode
+from workers.cli.failures import CommandError, ExitCode, Fault
 
 _GCO = "/api/v1/webhooks"
 _WEBHOOKS = "/fleet/v1/webhooks"
+_OPTIONS = {
+    "url": "URL",
+    "events": "-e",
+    "namespace": "--namespace",
+    "secret": "--secret",
+    "overlap_seconds": "--overlap",
+    "reason": "--reason",
+    "since": "--since",
+    "state": "--state",
+}
+"""Which options the fields of bodies and the parameters of questions are from."""
 
 
 class WebhookClient(FleetClient):
-    """Asks about webhooks, and changes them. Raises CommandError."""
+    """Asks about webhooks, and changes them. Raises CommandError, whose faults are named by options."""
+
+    options_only = True
+
+    def _send(self, method: str, path: str, **parts: Any) -> httpx.Response:
+        try:
+            return super()._send(method, path, **parts)
+        except CommandError as error:
+            raise CommandError(error.message, code=error.code, faults=[_named(fault) for fault in error.faults]) from error
 
     def create_webhook(self, wanted: Mapping[str, Any]) -> Json:
         """Register a webhook."""
@@ -64,6 +86,12 @@ class WebhookClient(FleetClient):
         """Send again what has failed: `count`, and whether there is `more`."""
         body = {} if since is None else {"since": since}
         return self._object(self._send("POST", f"{_path(webhook_id)}/redeliver", json=body), count=int, more=bool)
+
+
+def _named(fault: Fault) -> Fault:
+    """A fault of a field, by the option that the field is from."""
+    option = _OPTIONS.get(fault.field.removeprefix("/").partition("/")[0])
+    return fault if option is None else replace(fault, field=option)
 
 
 def _path(webhook_id: str) -> str:

@@ -51,6 +51,7 @@ def list_all(
 
 @app.command()
 def create(
+    context: typer.Context,
     url: Annotated[str, typer.Argument(metavar="URL", help="Where events are sent: https.")],
     events: Annotated[list[str], typer.Option("--event", "-e", help="What it is told of, such as job.failed; may be given several times.")],
     namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="Whose jobs; those of all namespaces, unless said.")] = None,
@@ -63,6 +64,9 @@ def create(
     """Register a webhook; a secret that is made for it is printed once, and kept nowhere that it could be read from."""
     from workers.cli.webhook_client import WebhookClient
 
+    source = context.get_parameter_source("secret")
+    if unsigned and source is not None and source.name == "COMMANDLINE":  # one of the environment is for all that are made there
+        raise CommandError.at("--unsigned", None, "must be without --secret")
     made = None
     if unsigned:
         secret = None
@@ -207,7 +211,7 @@ def disable(
 def rotate(
     webhook_id: Id,
     overlap: Annotated[
-        str, typer.Option("--overlap", metavar="TIME", help="How long the secret before it signs too: 24h, 7d, or 0.")
+        str, typer.Option("--overlap", metavar="TIME", help="How long the secret before it signs too: 24h, 7d at most, or 0.")
     ] = "24h",
     secret: Secret = None,
     api: Api = API,
@@ -215,9 +219,10 @@ def rotate(
     as_json: AsJson = False,
 ) -> None:
     """Give a webhook a new secret, and print it: it is shown this once."""
+    from shared.webhooks.rotation import MAX_OVERLAP
     from workers.cli.webhook_client import WebhookClient
 
-    wanted: dict[str, Any] = {"overlap_seconds": 0 if overlap == "0" else seconds_of(overlap, field="--overlap")}
+    wanted: dict[str, Any] = {"overlap_seconds": 0 if overlap == "0" else seconds_of(overlap, field="--overlap", most=MAX_OVERLAP)}
     if secret:
         wanted["secret"] = secret
     with WebhookClient(api, key) as client:

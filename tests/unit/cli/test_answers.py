@@ -57,8 +57,9 @@ def test_a_missing_path_is_no_missing_thing(detail: Any, code: int) -> None:
     assert error_of(404, json.dumps({"detail": detail}).encode(), api="http://x").code == code
 
 
-@pytest.mark.parametrize(("method", "code"), [("GET", 2), ("POST", 1), ("DELETE", 1)])
-def test_a_question_that_breaks_a_rule_is_bad_usage_and_a_refusal_is_a_failure(method: str, code: int) -> None:
+@pytest.mark.parametrize("status", [400, 422])
+@pytest.mark.parametrize(("options_only", "code"), [(True, 2), (False, 1)])
+def test_options_that_break_a_rule_are_bad_usage_and_a_refusal_is_a_failure(status: int, options_only: bool, code: int) -> None:
     body = json.dumps({"detail": [{"pointer": "/status", "input": "x", "msg": "must be a status"}]}).encode()
 
-    assert error_of(422, body, api="http://x", method=method).code == code
+    assert error_of(status, body, api="http://x", options_only=options_only).code == code

@@ -113,6 +113,54 @@ def test_without_a_secret_none_is_sent(api: FakeApi, gpufleet: Run, monkeypatch:
     assert api.bodies() == [{"url": "https://hooks.example/x", "events": ["job.failed"]}]
 
 
+def test_a_secret_for_one_without_a_secret_is_refused(api: FakeApi, gpufleet: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert gpufleet("webhooks", "create", "https://hooks.example/x", "-e", "job.failed", "--unsigned", "--secret", SECRET) == 2
+
+    told = capsys.readouterr()
+    assert "--unsigned: must be without --secret" in told.err
+    assert SECRET not in told.err + told.out
+    assert api.requests == []
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "pointer", "option"),
+    [
+        (("create", "https://x.example", "-e", "job.nope"), GCO, "/events/0", "-e"),
+        (("create", "https://x.example", "-e", "job.failed", "-n", "x"), GCO, "/namespace", "--namespace"),
+        (("create", "https://x.example", "-e", "job.failed"), GCO, "/url", "URL"),
+        (("rotate", ID, "--secret", "x"), f"{WEBHOOK}/rotate", "/secret", "--secret"),
+        (("rotate", ID), f"{WEBHOOK}/rotate", "/overlap_seconds", "--overlap"),
+        (("disable", ID, "--reason", "x"), f"{WEBHOOK}/disable", "/reason", "--reason"),
+        (("redeliver", ID, "--failed", "--since", "1h"), f"{WEBHOOK}/redeliver", "/since", "--since"),
+        (("disable", ID), f"{WEBHOOK}/disable", "/other", "/other"),
+    ],
+    ids=lambda value: None if isinstance(value, tuple) else str(value).rpartition("/")[2],
+)
+def test_what_the_api_refuses_is_a_bad_option_by_its_name(
+    api: FakeApi,
+    gpufleet: Run,
+    capsys: pytest.CaptureFixture[str],
+    command: tuple[str, ...],
+    path: str,
+    pointer: str,
+    option: str,
+) -> None:
+    problem = {"type": "value_error", "loc": ["body"], "msg": "must be so", "input": "is", "pointer": pointer}
+    api.on("POST", path, {"detail": [problem], "request_id": "0" * 32}, status=422)
+
+    assert gpufleet("webhooks", *command) == 2
+
+    assert f"{option}: is: must be so" in capsys.readouterr().err
+
+
+def test_a_refused_url_is_a_bad_input(api: FakeApi, gpufleet: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    api.on("POST", GCO, {"detail": "Invalid webhook URL: must be https", "request_id": "0" * 32}, status=400)
+
+    assert gpufleet("webhooks", "create", "http://hooks.example/x", "-e", "job.failed") == 2
+
+    assert "Invalid webhook URL: must be https" in capsys.readouterr().err
+
+
 def test_one_is_shown_with_its_health_and_history(api: FakeApi, gpufleet: Run, capsys: pytest.CaptureFixture[str]) -> None:
     api.on("GET", WEBHOOK, FULL)
 
@@ -234,6 +282,17 @@ def test_the_overlap_is_a_choice(api: FakeApi, gpufleet: Run, overlap: str, seco
 
     assert gpufleet("webhooks", "rotate", ID, "--overlap", overlap, "--secret", SECRET) == 0
     assert api.bodies() == [{"overlap_seconds": seconds, "secret": SECRET}]
+
+
+@pytest.mark.parametrize("overlap", ["8d", "-1h", "soon"])
+def test_an_overlap_that_none_may_be_is_told_with_its_rule(
+    api: FakeApi, gpufleet: Run, capsys: pytest.CaptureFixture[str], overlap: str
+) -> None:
+    assert gpufleet("webhooks", "rotate", ID, "--overlap", overlap) == 2
+
+    assert f"--overlap: {overlap}: must be" in (told := capsys.readouterr().err)
+    assert "at most 7d" in told
+    assert api.requests == []
 
 
 def test_one_is_deleted(api: FakeApi, gpufleet: Run, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from workers.cli import output
 from workers.cli.durations import seconds_of
-from workers.cli.failures import CommandError
+from workers.cli.failures import CommandError, ExitCode
 from workers.cli.options import API, Api, AsJson, Key, Limit
 
 app = typer.Typer(help="What was used, and what it cost.", no_args_is_help=True)
@@ -92,12 +92,14 @@ def show(
     to: To = None,
     region: Region = None,
     limit: Limit = 100,
-    png: Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Draw it into this file, too.")] = None,
+    png: Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Draw it into this file, which ends with .png, too.")] = None,
     api: Api = API,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a report has, or all reports of a time with --from: a row for each job, namespace, value of a label…
+
+    Of a time in which no report of the schedule lies nothing is known: exit code 3.
 
     What was idle of the nodes is a row of its own. USD; * marks hours whose price nobody knows, so that their cost is missing.
     """
@@ -109,18 +111,25 @@ def show(
     choice: dict[str, Any] = {"by": group.replace("-", "_"), "label": label or None, "region": region, "limit": limit}
     if report_key is not None and (since or to):
         raise CommandError.at("--from" if since else "--to", since or to, "must be without a KEY")
+    if region is not None and report_key not in {None, "latest"}:
+        raise CommandError.at("--region", region, "must be without a KEY, which is of one region")
+    if png is not None and png.suffix.lower() != ".png":
+        raise CommandError.at("--png", str(png), "must end with .png, which is what is drawn")
     with CostClient(api, key) as client:
         if since is not None or to is not None:
-            times = {"from": since and _time("--from", since), "to": to and _time("--to", to)}
-            answer = client.costs(**choice, **times)
+            start, end = since and _time("--from", since), to and _time("--to", to)
+            try:
+                answer = client.costs(**choice, **{"from": start, "to": end})
+            except CommandError as error:
+                if error.code is not ExitCode.NOT_FOUND:
+                    raise
+                raise CommandError(f"{error.message}; `{_asking(start, end, region)}` writes one now", code=error.code) from error
         else:
             answer = client.cost_report(report_key or "latest", **choice)
-    if png is not None and answer["reports"]:
+    if png is not None:
         from workers.cli.cost_plots import draw
 
         draw(answer, png)
-    elif png is not None:
-        output.say(f"{png} is not written: there is nothing to draw")
     if as_json:
         output.write_json(answer)
         return
@@ -131,11 +140,6 @@ def _show(answer: Mapping[str, Any], by: str) -> None:
     from workers.cli.cost_plots import table
 
     totals = answer["totals"]
-    if not answer["reports"]:
-        output.say(f"nothing is known: no report of the schedule lies within {_span(answer)} in {answer['region']}")
-        due = output.moment(answer["next_report_after"])
-        output.say(f"the next is written after {due}; `{_asking(answer)}` writes one now")
-        return
     if totals:
         table(totals, by.upper())
     else:
@@ -155,15 +159,15 @@ def _show(answer: Mapping[str, Any], by: str) -> None:
         _tell_prices(summary)
 
 
-def _asking(answer: Mapping[str, Any]) -> str:
-    """The command that writes a report of what was asked for, as far as one may cover it."""
+def _asking(since: str | None, to: str | None, region: str | None) -> str:
+    """The command that writes a report of what was asked for, the last day unless said, as far as one may cover it."""
     from shared.costs.windows import LONGEST, SHORTEST
 
-    start, end = (datetime.fromisoformat(answer[name]) for name in ("start", "end"))
-    end = end.replace(microsecond=0)
+    end = (datetime.fromisoformat(to) if to else datetime.now(UTC)).astimezone(UTC).replace(microsecond=0)
+    start = datetime.fromisoformat(since).astimezone(UTC).replace(microsecond=0) if since else end - timedelta(hours=24)
     start = min(max(start, end - LONGEST), end - SHORTEST)
-    times = [moment.isoformat().replace("+00:00", "Z") for moment in (start.replace(microsecond=0), end)]
-    return f"gpufleet costs report --from {times[0]} --to {times[1]} --region {answer['region']}"
+    times = [moment.isoformat().replace("+00:00", "Z") for moment in (start, end)]
+    return f"gpufleet costs report --from {times[0]} --to {times[1]}" + (f" --region {region}" if region else "")
 
 
 def _tell_summary(summary: Mapping[str, Any]) -> None:

@@ -115,6 +115,16 @@ async def test_times_without_a_report_are_told(client):
     assert answer["next_report_after"] == "2026-05-17T14:00:00Z"
 
 
+async def test_of_a_time_without_any_report_no_sum_is_told(client):
+    answer = await client.get(COSTS, params={"from": at("12:15").isoformat(), "to": at("12:30").isoformat()})
+
+    assert answer.status_code == 404
+    assert answer.json()["detail"] == (
+        "Cost report 'us-east-1, 2026-05-17T12:15:00Z to 2026-05-17T12:30:00Z' not found "
+        "(none of the schedule lies within this time; the next is written after 2026-05-17T14:00:00Z)"
+    )
+
+
 async def test_of_many_rows_some_are_told_and_the_sum_of_all(client):
     answer = await _totals(client, by="execution", limit=1)
 

@@ -104,19 +104,22 @@ def test_a_time_is_asked_for_with_its_zone(api, gpufleet, capsys):
     assert "1 of 1 reports" in told
 
 
+NONE = {"detail": "Cost report 'us-east-1, a to b' not found (the next is written after c)", "request_id": "0" * 32}
+
+
 def test_of_a_time_without_a_report_no_sum_is_told(api, gpufleet, capsys, tmp_path: Path):
-    api.on("GET", COSTS, answer(reports=0, total_cost="0", next_report_after="2026-05-17T12:00:00Z"))
+    api.on("GET", COSTS, NONE, status=404)
+    times = ["--from", "2026-05-17T10:00Z", "--to", "2026-05-17T13:00+02:00"]
 
-    assert gpufleet("costs", "show", "--from", "1h", "--png", str(tmp_path / "costs.png")) == 0
+    assert gpufleet("costs", "show", *times, "--region", "us-east-1", "--png", str(tmp_path / "costs.png")) == 3
 
-    told = capsys.readouterr().err
-    assert "no report of the schedule lies within 2026-05-17 10:00:00 UTC to 2026-05-17 11:00:00 UTC in us-east-1" in told
-    assert "the next is written after 2026-05-17 12:00:00 UTC" in told
-    assert "`gpufleet costs report --from 2026-05-17T10:00:00Z --to 2026-05-17T11:00:00Z --region us-east-1` writes one now" in told
-    assert "costs.png is not written" in told
-    assert "0.00" not in told
-    assert "nothing was used" not in told
+    told = capsys.readouterr()
+    assert NONE["detail"] in told.err
+    assert "`gpufleet costs report --from 2026-05-17T10:00:00Z --to 2026-05-17T11:00:00Z --region us-east-1` writes one now" in told.err
+    assert "0.00" not in told.out + told.err
     assert not (tmp_path / "costs.png").exists()
+    assert gpufleet("costs", "show", *times, "--json") == 3
+    assert json.loads(capsys.readouterr().out)["error"]["exit_code"] == 3
 
 
 def test_what_was_idle_of_a_kind_of_nodes_and_what_has_no_price_is_marked(api, gpufleet, capsys):
@@ -157,19 +160,20 @@ def test_a_report_of_what_nobody_knows_is_not_found(api, gpufleet, capsys):
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "asked"),
+    ("times", "asked"),
     [
-        ("2026-05-01T10:00:00Z", "2026-05-17T11:00:00.5Z", "--from 2026-05-10T11:00:00Z --to 2026-05-17T11:00:00Z"),
-        ("2026-05-17T10:58:00Z", "2026-05-17T11:00:00Z", "--from 2026-05-17T10:55:00Z --to 2026-05-17T11:00:00Z"),
+        (["--from", "2026-05-01T10:00Z", "--to", "2026-05-17T11:00:00.5Z"], "--from 2026-05-10T11:00:00Z --to 2026-05-17T11:00:00Z"),
+        (["--from", "2026-05-17T10:58Z", "--to", "2026-05-17T11:00Z"], "--from 2026-05-17T10:55:00Z --to 2026-05-17T11:00:00Z"),
+        (["--to", "2026-05-17T11:00Z"], "--from 2026-05-16T11:00:00Z --to 2026-05-17T11:00:00Z"),
     ],
-    ids=["longer-than-a-report", "shorter-than-a-report"],
+    ids=["longer-than-a-report", "shorter-than-a-report", "a-day-before-the-end"],
 )
-def test_the_report_that_is_proposed_is_one_that_may_be_written(api, gpufleet, capsys, start, end, asked):
-    api.on("GET", COSTS, answer(start=start, end=end, reports=0, total_cost="0", next_report_after="2026-05-17T12:00:00Z"))
+def test_the_report_that_is_proposed_is_one_that_may_be_written(api, gpufleet, capsys, times, asked):
+    api.on("GET", COSTS, NONE, status=404)
 
-    assert gpufleet("costs", "show", "--from", "20d") == 0
+    assert gpufleet("costs", "show", *times) == 3
 
-    assert f"gpufleet costs report {asked} --region us-east-1" in capsys.readouterr().err
+    assert f"`gpufleet costs report {asked}` writes one now" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -238,6 +242,10 @@ def test_json_is_the_answer_and_nothing_else(api, gpufleet, capsys, command):
         ["show", "--by", "job:"],
         ["show", "--by", "label:"],
         ["show", "latest", "--from", "1h"],
+        ["show", KEY, "--region", "us-east-1"],
+        ["show", "--png", "costs.txt"],
+        ["show", "--png", "costs"],
+        ["show", "--from", "999999d"],
         ["show", "--from", "yesterday"],
         ["report", "--hours", "2", "--from", "1h"],
         ["report", "--to", "1h"],

@@ -91,7 +91,7 @@ class CostTotalsAnswer(BaseModel):
 
 
 class CostsOfTimeAnswer(CostTotalsAnswer):
-    """The same of the schedule's reports that lie within a time; with none (`reports` is 0), nothing is known."""
+    """The same of the schedule's reports that lie within a time."""
 
     next_report_after: datetime = Field(description="When the schedule's present window ends: a report of it is written then.")
 

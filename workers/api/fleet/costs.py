@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -11,7 +11,7 @@ from shared.costs.model import Window
 from shared.costs.report_keys import ReportKeys
 from shared.costs.totals import By
 from shared.costs.windows import last_hours, next_due
-from shared.errors import InvalidError, NotHereError, Problem
+from shared.errors import InvalidError, NotFoundError, NotHereError, Problem
 from shared.times import Moment
 from workers.api.bodies import StrictRoute
 from workers.api.core import Core
@@ -35,7 +35,7 @@ Limit = Annotated[int, Query(ge=1, le=1000)]
 _DAY = timedelta(hours=24)
 
 
-@router.get("", responses=answers(401, 403, 422, 429, 503))
+@router.get("", responses=answers(401, 403, 404, 422, 429, 503))
 async def get_costs(
     core: CoreOf,
     caller: Reader,
@@ -46,11 +46,18 @@ async def get_costs(
     label: Label = None,
     limit: Limit = 100,
 ) -> CostsOfTimeAnswer:
-    """Totals of the scheduled reports of at most 31 days. Who is bound to namespaces sees what is theirs, and nothing of what was idle."""
+    """Totals of the scheduled reports of at most 31 days; 404 where none lies within the time, of which nothing is known then.
+
+    Who is bound to namespaces sees what is theirs, and nothing of what was idle.
+    """
     costing = _costing(core)
     chosen = costing.known(region or core.region)
-    found = await costing.queries.over(chosen, _window(core, since, to), by, label=label, namespaces=caller.namespaces)
+    window = _window(core, since, to)
+    found = await costing.queries.over(chosen, window, by, label=label, namespaces=caller.namespaces)
     due = next_due(core.clock.now(), costing.length)
+    if not found.reports:
+        hint = f"none of the schedule lies within this time; the next is written after {_told(due)}"
+        raise NotFoundError("Cost report", f"{chosen}, {_told(window.start)} to {_told(window.end)}", hint=hint)
     return CostsOfTimeAnswer.of(found, region=chosen, by=by, label=label, limit=limit, next_report_after=due)
 
 
@@ -104,6 +111,10 @@ def _window(core: Core, since: datetime | None, to: datetime | None) -> Window:
     if end <= start:
         raise InvalidError([Problem(pointer="/to", value=end.isoformat(), rule=f"must be after the beginning, {start.isoformat()}")])
     return Window(start, end)
+
+
+def _told(moment: datetime) -> str:
+    return moment.astimezone(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
 
 
 def _costing(core: Core) -> Costing:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from workers.cli import output
+from workers.cli.failures import CommandError
 from workers.cli.metric_query import query
 from workers.cli.options import API, Api, AsJson, Key
 
@@ -56,12 +57,12 @@ def top(
     """
     from workers.cli.metric_client import MetricClient
 
+    if watch and as_json:
+        raise CommandError.at("--watch", None, "must be without --json, which writes one document")
     with MetricClient(api, key) as client:
         while True:
             answer = client.gpus(region=region, node=node, namespace=namespace, job_id=job, limit=_MOST)
-            if as_json and watch:
-                output.write_json_line(answer)
-            elif as_json:
+            if as_json:
                 output.write_json(answer)
             else:
                 if watch and sys.stdout.isatty():

@@ -74,7 +74,7 @@ async def test_all_gpus_are_told_with_the_age_of_what_is_known(core):
         ({"node": "n2"}, 4),
         ({"namespace": "a"}, 6),
         ({"job_id": "j1", "region": "us-east-1"}, 2),
-        ({"node": "n2", "job_id": "x"}, 0),
+        ({"namespace": "b", "job_id": "j1"}, 0),
     ],
 )
 async def test_filters_choose(core, filters, count):
@@ -88,6 +88,14 @@ async def test_a_node_on_which_no_gpu_was_seen_is_not_told_as_an_empty_one(core)
     idle = next(one["node"] for one in (await get(core, "gpus")).json()["gpus"] if one["namespace"] is None)
     assert (await get(core, "gpus", node=idle)).status_code == 200
     assert (await get(core, "gpus", BOUND, node="n9")).status_code == 404  # nothing of theirs is on it
+
+
+async def test_a_job_that_holds_no_gpu_is_not_told_as_an_empty_one(core):
+    refused = await get(core, "gpus", job_id="x")
+
+    assert (refused.status_code, refused.json()["detail"]) == (404, "Job 'x' not found (it held no GPU at the last scrape)")
+    assert (await get(core, "gpus", job_id="j1")).status_code == 200
+    assert (await get(core, "gpus", BOUND, job_id="j1")).status_code == 200
 
 
 async def test_more_than_asked_for_is_told_as_partial(core):

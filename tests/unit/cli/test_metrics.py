@@ -131,11 +131,16 @@ def test_a_watch_asks_again_until_it_is_interrupted(api, gpufleet, capsys, monke
 
     monkeypatch.setattr("workers.cli.metrics.time.sleep", pause)
 
-    assert gpufleet("metrics", "top", "--watch", "--json") == 130
-    first, *others = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert first == ANSWER
+    assert gpufleet("metrics", "top", "--watch") == 130
+    assert capsys.readouterr().out.count("MODEL") == 3
     assert len(api.requests) == 3
-    assert others[:2] == [ANSWER, ANSWER]
+
+
+def test_a_watch_is_no_document(api, gpufleet, capsys):
+    assert gpufleet("metrics", "top", "--watch", "--json") == 2
+
+    assert "--watch: must be without --json" in json.loads(capsys.readouterr().out)["error"]["message"]
+    assert api.requests == []
 
 
 def test_a_plan_says_metrics_and_money(api, gpufleet, capsys):

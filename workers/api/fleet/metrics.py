@@ -39,7 +39,7 @@ async def list_gpus(
 ) -> GpusAnswer:
     """All GPUs and who holds them, at the last scrape of each region. A caller who is bound to namespaces sees what these hold.
 
-    404 for a region that the fleet doesn't have, and a node on which no GPU was seen.
+    404 for a region that the fleet doesn't have, a node on which no GPU was seen, and a job that held none.
     """
     from shared.metrics.snapshot import units
 
@@ -50,14 +50,18 @@ async def list_gpus(
     asked = {name: value for name, value in wanted.items() if value is not None}
     found: list[GpuReading] = []
     nodes: set[str] = set()
+    jobs: set[str] = set()
     for snapshot in snapshots:
         apart = {id(gpu) for gpu in units(snapshot.gpus)}
         visible = [gpu for gpu in snapshot.gpus if _visible(gpu, caller)]
         nodes.update(gpu.device.node for gpu in visible)
+        jobs.update(gpu.user.job_id for gpu in visible if gpu.user is not None and gpu.user.job_id is not None)
         readings = (_reading(gpu, snapshot.region, divided=id(gpu) not in apart) for gpu in visible)
         found += [one for one in readings if all(getattr(one, name) == value for name, value in asked.items())]
     if node is not None and node not in nodes:
         raise NotFoundError("Node", node)
+    if job_id is not None and job_id not in jobs:
+        raise NotFoundError("Job", job_id, hint="it held no GPU at the last scrape")
     return GpusAnswer(
         regions=[_region(core, snapshot, caller) for snapshot in snapshots],
         gpus=found[:limit],

@@ -22,12 +22,12 @@ def health(api: Api = API, key: Key = None, as_json: AsJson = False) -> None:
     """Show what waits in each region and for how long, dead letters, deliveries to webhooks, and how workers' loops are.
 
     Ages are those of the oldest: of a ready job since it was submitted, of a claim, of an overdue mark since its time. DISPATCH is from
-    submission to commit, the median of the newest jobs and the most. OBSERVED and SCRAPED say how long ago the cluster was reported on,
-    and its GPUs were read.
+    submission to commit, the median of the newest jobs and the most. OBSERVED says how long ago the observer reported on the cluster: when
+    its nodes or what is free of them change, and otherwise every 10 minutes, so that less is well. SCRAPED says when its GPUs were read.
 
     LAST HEARD is when a worker's process last told of its loop: at its start, when something changes, and otherwise every 30 minutes; after
-    65 it counts as silent. LAST GOOD PASS is told of a loop that is not well. RELEASE is what the process runs: an upgrade is over when all
-    say the same.
+    65 it counts as silent. LAST GOOD PASS is told only of a loop that is not well; of one that is, it is -. RELEASE is what the process
+    runs: an upgrade is over when all say the same.
     """
     from workers.cli.client import FleetClient
 

@@ -16,6 +16,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.cdk.cluster import SYSTEM_TAINT, FleetCluster
+from infra.cdk.fields import architecture
 from infra.cdk.nag import acknowledge
 from infra.cdk.settings import Pool, Region
 from shared.clusters.names import KARPENTER_CAPACITY
@@ -53,9 +54,7 @@ class FleetNodes(Construct):
         self.system = self._group(
             SYSTEM,
             instance_types=system.instance_types,
-            ami=eks.NodegroupAmiType.AL2023_ARM_64_STANDARD
-            if system.architecture == "arm64"
-            else eks.NodegroupAmiType.AL2023_X86_64_STANDARD,
+            ami=_STANDARD[system.architecture],
             sizes=(system.min_nodes, system.max_nodes),
             disk_gib=30,
             taints=[eks.TaintSpec(effect=eks.TaintEffect.NO_SCHEDULE, key=SYSTEM_TAINT, value="true")],
@@ -138,5 +137,4 @@ def pool_labels(pool: Pool) -> dict[str, str]:
 
 def _ami(pool: Pool) -> eks.NodegroupAmiType:
     """Amazon Linux, with NVIDIA's driver where there are GPUs."""
-    arm = ec2.InstanceType(pool.instance_types[0]).architecture is ec2.InstanceArchitecture.ARM_64
-    return (_NVIDIA if pool.gpus else _STANDARD)["arm64" if arm else "x86_64"]
+    return (_NVIDIA if pool.gpus else _STANDARD)[architecture(pool.instance_types[0])]

@@ -2,12 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pydantic import ValidationError
 
 from shared.errors import Problem
+
+
+class PartError(ValueError):
+    """What validators of a whole part raise: faults of its single settings, with their places in the part."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(map(str, self.problems)))
+
+
+def refuse(problems: Iterable[Problem]) -> None:
+    """Raise PartError, where there is any."""
+    found = tuple(problems)
+    if found:
+        raise PartError(found)
+
+
+def pointer(*steps: object) -> str:
+    """A JSON pointer (RFC 6901)."""
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+def twice(place: str, names: Iterable[str], field: str = "") -> Iterator[Problem]:
+    """The names of a list that were there before; `field` is where in each member it is."""
+    seen: set[str] = set()
+    for number, name in enumerate(names):
+        if name in seen:
+            yield Problem(pointer=f"{place}/{number}{field}", value=name, rule="must not come more than once")
+        seen.add(name)
 
 
 def problems_of(error: ValidationError) -> Iterator[Problem]:
@@ -18,8 +47,13 @@ def problems_of(error: ValidationError) -> Iterator[Problem]:
         # What is wrong isn't counted: a list with one wrong part is told as an empty one too.
         if fault["type"] == "too_short" and any(other["loc"][: len(place)] == place and other["loc"] != place for other in faults):
             continue
-        pointer = "".join(f"/{step}" for step in place)
-        yield Problem(pointer=pointer, value=None if fault["type"] == "missing" else fault["input"], rule=_rule(fault))
+        # A wrong key of a mapping is where it stands.
+        at = pointer(*(place[:-1] if place and place[-1] == "[key]" else place))
+        of_part = fault["ctx"]["error"] if fault["type"] == "value_error" else None
+        if isinstance(of_part, PartError):
+            yield from (Problem(pointer=at + one.pointer, value=one.value, rule=one.rule) for one in of_part.problems)
+        else:
+            yield Problem(pointer=at, value=None if fault["type"] == "missing" else fault["input"], rule=_rule(fault))
 
 
 def _rule(fault: Any) -> str:

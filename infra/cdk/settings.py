@@ -7,13 +7,37 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from infra.cdk.problems import problems_of
+from infra.cdk.fields import (
+    Address,
+    Architecture,
+    Audience,
+    BucketName,
+    ChartVersion,
+    Image,
+    InstanceType,
+    Issuer,
+    KubernetesVersion,
+    Name,
+    Namespace,
+    PoolName,
+    PrivateNetwork,
+    PublicNetwork,
+    RegionName,
+    Repository,
+    RoleArn,
+    TopicArn,
+    Variable,
+    architecture,
+    of_others,
+)
+from infra.cdk.problems import problems_of, refuse, twice
+from infra.cdk.variables import check_variables
 from shared.errors import InvalidError, Problem
 from shared.settings import Settings
 from shared.store.lifecycle import SHORTEST_USAGE_DAYS, USAGE_DAYS
@@ -21,12 +45,6 @@ from shared.store.lifecycle import SHORTEST_USAGE_DAYS, USAGE_DAYS
 FILE_VARIABLE: Final = "GPUFLEET_INFRA_SETTINGS"
 DEFAULT_FILE: Final = Path(__file__).with_name("settings.toml")
 
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,19}$")]
-"""A prefix of physical names: the longest of them, a role with a region, must stay within IAM's 64 characters."""
-RegionName = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]$")]
-InstanceType = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$")]
-Cidr = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$")]
-RoleArn = Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+$")]
 Days = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653]
 """What CloudWatch Logs takes for a retention: https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html"""
 
@@ -40,10 +58,11 @@ class Part(BaseModel):
 class Pool(Part):
     """Machines for jobs, started when a job wants one and stopped when none does.
 
-    All types of a pool have the same shape, `gpus`, `cpus` and `memory_gib` (autoscaling looks at the first, and quotas are made of them).
+    All types of a pool have the same shape, `gpus`, `cpus` and `memory_gib` (autoscaling looks at the first, and quotas are made of them),
+    and processors of one architecture.
     """
 
-    name: Name
+    name: PoolName
     instance_types: tuple[InstanceType, ...] = Field(min_length=1)
     capacity: Literal["on-demand", "spot"] = "on-demand"
     max_nodes: int = Field(ge=1, le=450)
@@ -52,25 +71,36 @@ class Pool(Part):
     memory_gib: int = Field(ge=1, le=24_576)
     disk_gib: int = Field(default=200, ge=20, le=16_384)
 
+    @model_validator(mode="after")
+    def _of_one_architecture(self) -> Self:
+        first = architecture(self.instance_types[0])
+        rule = f"must be {first} as {self.instance_types[0]} is: all nodes of a pool start from one image of a disk"
+        refuse(of_others(self.instance_types, first, rule))
+        return self
+
 
 class SystemNodes(Part):
-    """The machines of what always runs: the workers, Kueue, the autoscaler, DNS."""
+    """The machines of what always runs: the workers, Kueue, the autoscaler, DNS. The workers' image is made for their `architecture`."""
 
     instance_types: tuple[InstanceType, ...] = Field(default=("t4g.medium",), min_length=1)
-    architecture: Literal["arm64", "x86_64"] = "arm64"
+    architecture: Architecture = "arm64"
     min_nodes: int = Field(default=2, ge=1, le=10)
     max_nodes: int = Field(default=3, ge=1, le=20)
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if self.max_nodes < self.min_nodes:
-            raise ValueError("max_nodes must not be less than min_nodes")
+            refuse([Problem(pointer="/max_nodes", value=self.max_nodes, rule=f"must not be less than min_nodes, {self.min_nodes}")])
+        rule = f"must be of the architecture that is set, {self.architecture}; types whose family has a g after its number are arm64"
+        refuse(of_others(self.instance_types, self.architecture, rule))
         return self
 
 
 class Region(Part):
     """A region with a cluster.
 
+    `network` is the region's own and joined to no other, so that regions may have the same; take different ones where you mean to join
+    them (peering, a transit gateway). It can't be changed later without a new cluster.
     `api_server_cidrs` may reach the API server from outside of the network; whoever does needs credentials of IAM and an access entry.
     The Lambda functions do, from addresses that nobody knows before.
     """
@@ -78,22 +108,34 @@ class Region(Part):
     name: RegionName
     pools: tuple[Pool, ...] = Field(min_length=1)
     system: SystemNodes = SystemNodes()
-    network: Cidr = "10.0.0.0/16"
+    network: PrivateNetwork = "10.0.0.0/16"
     zones: int = Field(default=2, ge=2, le=3)
     nat_gateways: int = Field(default=1, ge=1, le=3)
-    api_server_cidrs: tuple[Cidr, ...] = Field(default=("0.0.0.0/0",), min_length=1)
+    api_server_cidrs: tuple[PublicNetwork, ...] = Field(default=("0.0.0.0/0",), min_length=1, max_length=40)
 
     @model_validator(mode="after")
     def _pools_apart(self) -> Self:
-        _apart("pools", ["system", *(pool.name for pool in self.pools)])
+        names = [pool.name for pool in self.pools]
+        system = [
+            Problem(pointer=f"/pools/{number}/name", value=name, rule="must not be system, as the nodes of what always runs are called")
+            for number, name in enumerate(names)
+            if name == "system"
+        ]
+        refuse([*system, *twice("/pools", names, "/name")])
+        return self
+
+    @model_validator(mode="after")
+    def _gateways_have_zones(self) -> Self:
+        if self.nat_gateways > self.zones:
+            refuse([Problem(pointer="/nat_gateways", value=self.nat_gateways, rule=f"must not be more than zones, {self.zones}")])
         return self
 
 
 class Jwt(Part):
-    """Whose tokens the API takes: an OpenID Connect issuer and the audiences of which a token must name one."""
+    """Whose tokens the API takes: an OpenID Connect issuer, written as in the tokens, and the audiences of which one must be named."""
 
-    issuer: Annotated[str, StringConstraints(pattern=r"^https://[^\s/]+(/[^\s]*)?$")]
-    audience: tuple[str, ...] = Field(min_length=1)
+    issuer: Issuer
+    audience: tuple[Audience, ...] = Field(min_length=1)
 
 
 class Api(Part):
@@ -105,10 +147,15 @@ class Api(Part):
 
 
 class Alarms(Part):
-    """When somebody is told, and who: an address that confirms its subscription, a topic of one's own, or nobody but the dashboards."""
+    """When somebody is told, and who: an address that confirms its subscription, a topic of one's own, or nobody but the dashboards.
 
-    email: Annotated[str, StringConstraints(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")] | None = None
-    topic_arn: Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[\w-]+$")] | None = None
+    The topic of `topic_arn` is in the control region, where the alarms are. The stacks don't change it: its own policy must let
+    `cloudwatch.amazonaws.com` do `sns:Publish`, and where it is encrypted, its key (a customer's, since that of AWS can't be changed) must
+    let the same do `kms:Decrypt` and `kms:GenerateDataKey*`. Without that alarms ring, and nobody hears them.
+    """
+
+    email: Address | None = None
+    topic_arn: TopicArn | None = None
     oldest_ready_seconds: int = Field(default=1800, ge=60)
     overdue_seconds: int = Field(default=300, ge=120)
     claim_seconds: int = Field(default=180, ge=60)
@@ -125,7 +172,8 @@ class Alarms(Part):
     @model_validator(mode="after")
     def _one_listener(self) -> Self:
         if self.email is not None and self.topic_arn is not None:
-            raise ValueError("email and topic_arn must not both be set: subscribe the address to the topic")
+            rule = "must not be set together with topic_arn: subscribe the address to the topic"
+            refuse([Problem(pointer="/email", value=self.email, rule=rule)])
         return self
 
 
@@ -139,29 +187,34 @@ class Metrics(Part):
 
     def environment(self) -> dict[str, str]:
         """The variables of the workers."""
-        listed = {"GPUFLEET_METRICS_ROLLUPS": self.rollups, "GPUFLEET_METRICS_MEASURES": self.measures}
-        found = {name: ",".join(value) for name, value in listed.items() if value is not None}
-        return found | ({"GPUFLEET_PROMETHEUS_URL": self.prometheus_url} if self.prometheus_url else {})
+        return {name: value for name, (value, _) in self.placed().items()}
+
+    def placed(self) -> dict[str, tuple[str, str]]:
+        """The same, each with its place in the settings."""
+        listed = {"rollups": self.rollups, "measures": self.measures}
+        found = {f"GPUFLEET_METRICS_{name.upper()}": (",".join(one), f"/metrics/{name}") for name, one in listed.items() if one is not None}
+        url = self.prometheus_url
+        return found | ({"GPUFLEET_PROMETHEUS_URL": (url, "/metrics/prometheus_url")} if url is not None else {})
 
 
 class Workers(Part):
     """The workers in the clusters. `image` names an image that is there already; without one, deploying builds it from the Dockerfile."""
 
-    image: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][^\s@]*(:[\w][\w.-]{0,127}|@sha256:[0-9a-f]{64})$")] | None = None
+    image: Image | None = None
     dispatchers: int = Field(default=2, ge=1, le=20)
 
 
 class Chart(Part):
     """A Helm chart of one version. `repository` is an address (https, or oci, which names the chart itself)."""
 
-    repository: Annotated[str, StringConstraints(pattern=r"^(https|oci)://[^\s]+$")]
-    version: Annotated[str, StringConstraints(pattern=r"^v?[0-9]+\.[0-9]+\.[0-9]+([-+][\w.-]+)?$")]
+    repository: Repository
+    version: ChartVersion
     chart: str | None = None
 
     @model_validator(mode="after")
     def _named(self) -> Self:
         if self.repository.startswith("https:") and not self.chart:
-            raise ValueError("chart must name the chart of a repository that isn't oci")
+            refuse([Problem(pointer="/chart", value=self.chart, rule="must name the chart of a repository that isn't oci")])
         return self
 
 
@@ -180,19 +233,19 @@ class Installation(Part):
     name: Name = "gpufleet"
     control_region: RegionName
     regions: tuple[Region, ...] = Field(min_length=1)
-    bucket: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")] | None = None
+    bucket: BucketName | None = None
     """The bucket's name, which is one of all accounts; unless said, the installation's with the account and the control region."""
     removal: Literal["retain", "destroy"] = "retain"
     """What becomes of table, bucket, queues and key when their stack is deleted, and whether the table may be deleted at all."""
-    kubernetes_version: Annotated[str, StringConstraints(pattern=r"^1\.[0-9]{2}$")] = "1.36"
+    kubernetes_version: KubernetesVersion = "1.36"
     administrators: tuple[RoleArn, ...] = ()
     """IAM roles and users who administer the clusters."""
-    job_namespaces: tuple[Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")], ...] = ("gco-jobs",)
+    job_namespaces: tuple[Namespace, ...] = Field(default=("gco-jobs",), min_length=1)
     """The namespaces that the policy allows; each is made on every cluster, with the rights of the workers in it."""
     log_retention_days: Days = 30
     usage_days: int = Field(default=USAGE_DAYS, ge=SHORTEST_USAGE_DAYS)
     """How long accounts of usage stay in the bucket; reports are made of them (`shared.store.lifecycle`)."""
-    environment: Mapping[Annotated[str, StringConstraints(pattern=r"^GPUFLEET_[A-Z0-9_]+$")], str] = Field(default_factory=dict)
+    environment: Mapping[Variable, str] = Field(default_factory=dict)
     api: Api = Api()
     alarms: Alarms = Alarms()
     metrics: Metrics = Metrics()
@@ -200,14 +253,22 @@ class Installation(Part):
     charts: Charts = Charts()
 
     @model_validator(mode="after")
-    def _regions_apart(self) -> Self:
-        _apart("regions", [region.name for region in self.regions])
-        _apart("job_namespaces", list(self.job_namespaces))
-        taken = sorted({_PREFIX + name for name in _DECIDED} & set(self.environment))
-        if taken:
-            raise ValueError(f"environment must not hold {', '.join(taken)}: the stacks decide that")
-        _check_variables(self.variables)
+    def _as_a_whole(self) -> Self:
+        refuse(
+            [
+                *twice("/regions", self.region_names, "/name"),
+                *twice("/job_namespaces", self.job_namespaces),
+                *self._topic_elsewhere(),
+                *check_variables(self.environment, self.metrics.placed()),
+            ]
+        )
         return self
+
+    def _topic_elsewhere(self) -> Iterator[Problem]:
+        arn = self.alarms.topic_arn
+        if arn is not None and arn.split(":")[3] != self.control_region:
+            rule = f"must be a topic of the control region, {self.control_region}: CloudWatch tells those of an alarm's own region only"
+            yield Problem(pointer="/alarms/topic_arn", value=arn, rule=rule)
 
     @property
     def variables(self) -> dict[str, str]:
@@ -248,36 +309,3 @@ class Installation(Part):
             return cls.model_validate(document)
         except ValidationError as error:
             raise InvalidError(problems_of(error)) from error
-
-
-_PREFIX: Final = "GPUFLEET_"
-_DECIDED: Final = (
-    "CONTROL_REGION",
-    "REGIONS",
-    "TABLE",
-    "BUCKET",
-    "QUEUE_PREFIX",
-    "IDENTITY",
-    "KUEUE_QUEUE",
-    "CLUSTER_REGION",
-    "EKS_CLUSTERS",
-)
-
-
-def _check_variables(variables: Mapping[str, str]) -> None:
-    """Raise ValueError for a variable that no worker reads, or whose value it would refuse when it starts."""
-    fields = {name.removeprefix(_PREFIX).lower(): value for name, value in variables.items()}
-    unknown = sorted(_PREFIX + name.upper() for name in set(fields) - set(Settings.model_fields))
-    if unknown:
-        raise ValueError(f"environment must hold settings of shared/settings.py, and {', '.join(unknown)} is none")
-    try:
-        Settings(**fields)  # type: ignore[arg-type]
-    except ValidationError as error:
-        faults = "; ".join(f"{_PREFIX}{str(one['loc'][0]).upper()}: {one['msg']}" for one in error.errors(include_url=False))
-        raise ValueError(f"environment must hold values that workers take: {faults}") from error
-
-
-def _apart(field: str, names: list[str]) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"{field} must have different names, and {', '.join(twice)} comes more than once")

@@ -8,6 +8,13 @@ from infra.cdk.settings import Installation
 from shared.errors import InvalidError
 from tests.infra.stacks.installations import document
 
+TOPIC = "arn:aws:sns:us-east-1:123456789012:on-call"
+ELSEWHERE = "arn:aws:sns:eu-west-1:123456789012:on-call"
+
+
+def jwt(issuer, *audience):
+    return {"jwt": {"issuer": issuer, "audience": audience or ["gpufleet"]}}
+
 
 def faults(found):
     with pytest.raises(InvalidError) as caught:
@@ -27,30 +34,72 @@ def test_the_settings_that_the_project_comes_with_hold():
 @pytest.mark.parametrize(
     ("change", "pointer", "told", "rule"),
     [
-        ({"control_region": "mars"}, "/control_region", "mars", "must match ^[a-z]{2}(-[a-z]+)+-[0-9]$"),
+        ({"control_region": "mars"}, "/control_region", "mars", "must be a region of AWS with EKS"),
+        ({"control_region": "us-east-9"}, "/control_region", "us-east-9", "must be a region of AWS with EKS"),
         ({"regions": []}, "/regions", None, "must have at least 1 item, not 0"),
-        ({"name": "Fleet"}, "/name", "Fleet", "must match ^[a-z][a-z0-9-]{0,19}$"),
+        ({"name": "Fleet"}, "/name", "Fleet", "must be 3 to 20 small letters"),
+        ({"name": "gf"}, "/name", "gf", "must be 3 to 20 small letters"),
+        ({"name": "fleet-"}, "/name", "fleet-", "no hyphen last"),
         ({"removal": "keep"}, "/removal", "keep", "must be 'retain' or 'destroy'"),
         ({"log_retention_days": 31}, "/log_retention_days", 31, "must be 1, 3, 5, 7, 14"),
         ({"usage_days": 7}, "/usage_days", 7, "must be greater than or equal to 39"),
         ({"colour": "red"}, "/colour", "red", "must be a setting that there is"),
         ({"api": {"rate": 0}}, "/api/rate", 0, "must be greater than or equal to 1"),
         ({"api": {"jwt": {"issuer": "http://issuer.example"}}}, "/api/jwt/audience", None, "must be there"),
-        ({"workers": {"image": "GPUFleet"}}, "/workers/image", "GPUFleet", "must match"),
-        ({"charts": {"kueue": {"repository": "https://charts.example", "version": "1.2.3"}}}, "/charts/kueue", None, "chart must name the"),
+        ({"api": jwt("http://issuer.example")}, "/api/jwt/issuer", "http://issuer.example", "must be an address with https"),
+        ({"api": jwt("https://a.example/?b")}, "/api/jwt/issuer", "https://a.example/?b", "without query and fragment"),
+        ({"api": jwt("https://a.example/", "")}, "/api/jwt/audience/0", "", "must not be empty"),
+        ({"workers": {"image": "GPUFleet"}}, "/workers/image", "GPUFleet", "must name an image in small letters"),
         (
-            {"alarms": {"email": "a@example.com", "topic_arn": "arn:aws:sns:us-east-1:123456789012:on-call"}},
-            "/alarms",
+            {"charts": {"kueue": {"repository": "https://a.b", "version": "1.2.3"}}},
+            "/charts/kueue/chart",
             None,
-            "email and topic_arn must not both be set",
+            "must name the chart",
         ),
-        ({"environment": {"GPUFLEET_TABLE": "mine"}}, "", None, "environment must not hold GPUFLEET_TABLE: the stacks decide that"),
-        ({"environment": {"GPUFLEET_REDY_SHARDS": "4"}}, "", None, "GPUFLEET_REDY_SHARDS is none"),
-        ({"environment": {"GPUFLEET_READY_SHARDS": "many"}}, "", None, "GPUFLEET_READY_SHARDS: Input should be a valid integer"),
-        ({"metrics": {"rollups": ["planet"]}}, "", None, "environment must hold values that workers take: GPUFLEET_METRICS_ROLLUPS"),
-        ({"kubernetes_version": "latest"}, "/kubernetes_version", "latest", "must match"),
+        ({"charts": {"kueue": {"repository": "oci://a/b", "version": "latest"}}}, "/charts/kueue/version", "latest", "three numbers"),
+        (
+            {"alarms": {"email": "a@b.example", "topic_arn": TOPIC}},
+            "/alarms/email",
+            "a@b.example",
+            "must not be set together with topic_arn",
+        ),
+        ({"alarms": {"topic_arn": ELSEWHERE}}, "/alarms/topic_arn", ELSEWHERE, "must be a topic of the control region, us-east-1"),
+        ({"environment": {"GPUFLEET_TABLE": "mine"}}, "/environment/GPUFLEET_TABLE", "mine", "must not be set: the stacks decide that"),
+        ({"environment": {"GPUFLEET_IDENTITY": "keys"}}, "/environment/GPUFLEET_IDENTITY", "keys", "the stacks decide that"),
+        ({"environment": {"GPUFLEET_PROBE_PORT": "1"}}, "/environment/GPUFLEET_PROBE_PORT", "1", "the stacks decide that"),
+        ({"environment": {"GPUFLEET_POLICY_FILE": "p"}}, "/environment/GPUFLEET_POLICY_FILE", "p", "no pod has files of yours"),
+        ({"environment": {"GPUFLEET_KUBECONFIG": "k"}}, "/environment/GPUFLEET_KUBECONFIG", "k", "no pod has files of yours"),
+        ({"environment": {"GPUFLEET_WEBHOOK_LOCAL": "1"}}, "/environment/GPUFLEET_WEBHOOK_LOCAL", "1", "for a fleet on one machine"),
+        ({"environment": {"GPUFLEET_REDY_SHARDS": "4"}}, "/environment/GPUFLEET_REDY_SHARDS", "4", "must be a setting of"),
+        ({"environment": {"TABLE": "4"}}, "/environment/TABLE", "TABLE", "must be the name of a variable"),
+        ({"environment": {"GPUFLEET_READY_SHARDS": "many"}}, "/environment/GPUFLEET_READY_SHARDS", "many", "must be a valid integer"),
+        ({"environment": {"GPUFLEET_RATE_LIMIT": "9"}}, "/environment/GPUFLEET_RATE_LIMIT", "9", "must be a number a second"),
+        ({"environment": {"GPUFLEET_METRICS_ROLLUPS": "a"}}, "/environment/GPUFLEET_METRICS_ROLLUPS", "a", "must be labels joined by +"),
+        ({"metrics": {"rollups": ["region", "planet"]}}, "/metrics/rollups/1", "planet", "must be labels joined by +: region, and"),
+        ({"metrics": {"measures": ["gpu_mood"]}}, "/metrics/measures", "gpu_mood", "must be some of gpu_utilization"),
+        ({"metrics": {"prometheus_url": "here"}}, "/metrics/prometheus_url", "here", "must be an address that begins with http"),
+        (
+            {"metrics": {"rollups": ["region"]}, "environment": {"GPUFLEET_METRICS_ROLLUPS": "region"}},
+            "/environment/GPUFLEET_METRICS_ROLLUPS",
+            "region",
+            "must not be set together with /metrics/rollups",
+        ),
+        ({"kubernetes_version": "latest"}, "/kubernetes_version", "latest", "must be a version of Kubernetes from 1.31 on"),
+        ({"kubernetes_version": "1.30"}, "/kubernetes_version", "1.30", "must be a version of Kubernetes from 1.31 on"),
+        ({"administrators": ["admin"]}, "/administrators/0", "admin", "must be the ARN of a role or a user"),
+        ({"job_namespaces": []}, "/job_namespaces", None, "must have at least 1 item"),
+        ({"job_namespaces": ["a", "b", "a"]}, "/job_namespaces/2", "a", "must not come more than once"),
+        *(
+            ({"job_namespaces": ["jobs", name]}, "/job_namespaces/1", name, "jobs have namespaces of their own")
+            for name in ("kube-system", "kube-public", "default", "gpufleet", "kueue-system", "dcgm-exporter")
+        ),
+        ({"bucket": "a..b"}, "/bucket", "a..b", "two dots in a row"),
+        ({"bucket": "10.0.0.1"}, "/bucket", "10.0.0.1", "must not look like an IP address"),
+        ({"bucket": "xn--jobs"}, "/bucket", "xn--jobs", "must not begin with xn--"),
+        ({"bucket": "jobs-s3alias"}, "/bucket", "jobs-s3alias", "must not end with -s3alias"),
+        ({"bucket": "Jobs"}, "/bucket", "Jobs", "must be 3 to 63 small letters"),
     ],
-    ids=lambda value: str(value)[:40] if isinstance(value, dict) else "-",
+    ids=lambda value: str(value)[:60] if isinstance(value, dict) else "-",
 )
 def test_what_is_wrong_is_told_with_its_place_and_the_rule(change, pointer, told, rule):
     found = faults(document() | change)
@@ -58,6 +107,81 @@ def test_what_is_wrong_is_told_with_its_place_and_the_rule(change, pointer, told
     assert pointer in found
     assert found[pointer][0] == told
     assert rule in found[pointer][1]
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer", "rule"),
+    [
+        ({"name": "moon"}, "/name", "must be a region of AWS"),
+        ({"network": "10.0.0.0"}, "/network", "with the length of its prefix"),
+        ({"network": "10.0.0.1/16"}, "/network", "has host bits set"),
+        ({"network": "300.0.0.0/16"}, "/network", "must be a network of IPv4"),
+        ({"network": "fd00::/16"}, "/network", "must be a network of IPv4"),
+        ({"network": "8.8.0.0/16"}, "/network", "must be a private network"),
+        ({"network": "10.0.0.0/8"}, "/network", "must be a network of /16 to /20"),
+        ({"network": "10.0.0.0/21"}, "/network", "must be a network of /16 to /20"),
+        ({"api_server_cidrs": ["203.0.113.1"]}, "/api_server_cidrs/0", "with the length of its prefix"),
+        ({"api_server_cidrs": ["0.0.0.0/0", "8.8.8.8/24"]}, "/api_server_cidrs/1", "has host bits set"),
+        ({"api_server_cidrs": ["10.0.0.0/8"]}, "/api_server_cidrs/0", "must be a network of public addresses"),
+        ({"zones": 2, "nat_gateways": 3}, "/nat_gateways", "must not be more than zones, 2"),
+        ({"system": {"min_nodes": 4, "max_nodes": 3}}, "/system/max_nodes", "must not be less than min_nodes, 4"),
+        ({"system": {"instance_types": ["t3.medium"]}}, "/system/instance_types/0", "must be of the architecture that is set, arm64"),
+        ({"system": {"architecture": "x86_64"}}, "/system/instance_types/0", "must be of the architecture that is set, x86_64"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_with_a_region_is_told_with_its_place(change, pointer, rule):
+    found = document()
+    found["regions"][1] |= change
+
+    (place, (_, told)) = faults(found).popitem()
+    assert place == f"/regions/1{pointer}"
+    assert rule in told
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"network": "10.0.0.0/20", "zones": 3, "nat_gateways": 3},
+        {"network": "172.31.0.0/16", "api_server_cidrs": ["8.8.8.0/24"]},
+        {"network": "100.64.0.0/18"},
+        {"system": {"architecture": "x86_64", "instance_types": ["m7i.large", "c6a.large", "g5.xlarge"]}},
+        {"system": {"instance_types": ["m7gd.large", "g5g.xlarge", "is4gen.large", "a1.large", "p6e-gb200.36xlarge"]}},
+    ],
+    ids=str,
+)
+def test_what_can_work_is_taken(change):
+    found = document()
+    found["regions"][1] |= change
+
+    assert Installation.of(found).regions[1].name == "eu-west-1"
+
+
+def test_regions_may_have_the_same_network_which_is_joined_to_no_other():
+    found = document()
+    for region in found["regions"]:
+        del region["network"]
+
+    assert {region.network for region in Installation.of(found).regions} == {"10.0.0.0/16"}
+
+
+def test_the_nodes_of_a_pool_are_of_one_architecture():
+    found = document()
+    found["regions"][0]["pools"][2]["instance_types"] = ["m7i.4xlarge", "m7g.4xlarge"]
+
+    assert faults(found)["/regions/0/pools/2/instance_types/1"][0] == "m7g.4xlarge"
+
+
+def test_tokens_may_have_an_issuer_with_a_slash_at_its_end():
+    api = Installation.of(document(api=jwt("https://tenant.example/"))).api
+    assert api.jwt is not None
+    assert api.jwt.issuer == "https://tenant.example/"
+
+
+def test_variables_of_who_looks_are_not_the_installations(monkeypatch):
+    monkeypatch.setenv("GPUFLEET_READY_SHARDS", "many")
+
+    assert faults(document(environment={"GPUFLEET_DUE_SHARDS": "0"})).keys() == {"/environment/GPUFLEET_DUE_SHARDS"}
 
 
 def test_all_faults_are_told_at_once():
@@ -76,15 +200,15 @@ def test_all_faults_are_told_at_once():
 def test_a_region_or_a_pool_that_comes_twice_is_refused():
     twice = document()
     twice["regions"][1]["name"] = "us-east-1"
-    assert "us-east-1 comes more than once" in faults(twice)[""][1]
+    assert faults(twice)["/regions/1/name"] == ("us-east-1", "must not come more than once")
 
     twice = document()
     twice["regions"][0]["pools"][1]["name"] = "gpu"
-    assert "gpu comes more than once" in faults(twice)["/regions/0"][1]
+    assert faults(twice)["/regions/0/pools/1/name"] == ("gpu", "must not come more than once")
 
     twice = document()
     twice["regions"][0]["pools"][1]["name"] = "system"
-    assert "system comes more than once" in faults(twice)["/regions/0"][1]
+    assert "must not be system" in faults(twice)["/regions/0/pools/1/name"][1]
 
 
 @pytest.mark.parametrize(("text", "rule"), [(None, "must be a file that can be read"), ("= 1", "must be TOML")], ids=["missing", "no TOML"])

@@ -263,6 +263,6 @@ def test_settings_that_are_wrong_are_told_before_anything_is_made(tmp_path):
     done = command(tmp_path, GPUFLEET_INFRA_SETTINGS=str(path))
 
     assert done.returncode == 2
-    assert '/control_region: "mars": must match' in done.stderr
+    assert '/control_region: "mars": must be a region of AWS with EKS' in done.stderr
     assert "/regions: must have at least 1 item, not 0" in done.stderr
     assert not (tmp_path / "out").exists()

@@ -1,0 +1,77 @@
+"""Which variables of the workers an installation may set: settings of `shared/settings.py` that hold where the stacks run the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from pydantic import ValidationError
+
+from infra.cdk.problems import pointer, problems_of
+from shared.errors import InvalidError, Problem
+from shared.metrics.rollups import measures_of
+from shared.settings import Settings
+
+PREFIX: Final = "GPUFLEET_"
+_NO_FILE: Final = "must not be set: no function and no pod has files of yours"
+_DECIDED: Final = "must not be set: the stacks decide that"
+_REFUSED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("CONTROL_REGION", "REGIONS", "TABLE", "BUCKET", "QUEUE_PREFIX", "IDENTITY", "KUEUE_QUEUE", "CLUSTER_REGION", "EKS_CLUSTERS"),
+        _DECIDED,
+    ),
+    **dict.fromkeys(("PROBE_HOST", "PROBE_PORT", "METRICS_HOST", "METRICS_PORT"), f"{_DECIDED}, and what asks there is made to fit"),
+    **dict.fromkeys(("KUBECONFIG", "POLICY_FILE", "SPOT_PRICES_FILE", "PROMETHEUS_TOKEN_FILE"), _NO_FILE),
+    "METRICS_DIRECT": "must not be set: the function that reads GPUs is in no cluster's network",
+    "WEBHOOK_LOCAL": "must not be set: it lets webhooks reach what is inside, and is for a fleet on one machine",
+}
+_IN_WORDS: Final[Mapping[str, str]] = {
+    "metrics_rollups": "must be labels joined by +: region, and after it any of node, device, vendor, namespace, project, job_id",
+    "prometheus_url": "must be an address that begins with http:// or https://, without a user before the host",
+    "opencost_url": "must be an address that begins with http:// or https://",
+    "rate_limit": "must be a number a second, minute or hour, such as 100/second, or none",
+}
+"""The rules of `shared.settings` that are patterns there."""
+
+
+def check_variables(environment: Mapping[str, str], metrics: Mapping[str, tuple[str, str]]) -> Iterator[Problem]:
+    """What is wrong with `environment`, and with what `metrics` makes variables of: for each its value and its place in the settings."""
+    fields: dict[str, str] = {}
+    places: dict[str, str] = {}
+    for name, (value, place) in metrics.items():
+        fields[_field(name)], places[_field(name)] = value, place
+    for name, value in environment.items():
+        place = pointer("environment", name)
+        if name in metrics:
+            yield Problem(pointer=place, value=value, rule=f"must not be set together with {metrics[name][1]}, which says the same")
+        elif (rule := _REFUSED.get(name.removeprefix(PREFIX))) is not None:
+            yield Problem(pointer=place, value=value, rule=rule)
+        elif _field(name) not in Settings.model_fields:
+            yield Problem(pointer=place, value=value, rule="must be a setting of shared/settings.py")
+        else:
+            fields[_field(name)], places[_field(name)] = value, place
+    yield from _refused_by_workers(fields, places)
+
+
+def _refused_by_workers(fields: Mapping[str, str], places: Mapping[str, str]) -> Iterator[Problem]:
+    try:
+        Settings(**fields)  # type: ignore[arg-type]
+    except ValidationError as error:
+        for one in problems_of(error):
+            _, field, *steps = one.pointer.split("/")
+            # The environment of who synthesizes may hold others, which are not of the installation.
+            if field in fields:
+                rule = _IN_WORDS.get(field, one.rule) if one.rule.startswith("must match") else one.rule
+                # A variable is one text; a list of the settings has members.
+                parts = steps if not places[field].startswith("/environment/") else ()
+                yield Problem(pointer=places[field] + pointer(*parts), value=one.value, rule=rule)
+    if "metrics_measures" in fields:
+        words = [word.strip() for word in fields["metrics_measures"].split(",") if word.strip()]
+        try:
+            measures_of(words, field=places["metrics_measures"])
+        except InvalidError as error:
+            yield from error.problems
+
+
+def _field(name: str) -> str:
+    return name.removeprefix(PREFIX).lower()

@@ -1,4 +1,7 @@
-"""`python -m infra.cdk` synthesizes the stacks into build/cdk.out, or where `cdk` says (`CDK_OUTDIR`). It needs no account."""
+"""`python -m infra.cdk` synthesizes the stacks into build/cdk.out, or where `cdk` says (`CDK_OUTDIR`). It needs no account.
+
+Settings are read from infra/cdk/settings.toml, or from the file that GPUFLEET_INFRA_SETTINGS names.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,21 @@ import os
 import sys
 from pathlib import Path
 
+from infra.cdk.packages import check
 from infra.cdk.settings import Installation
-from shared.errors import FleetError
+from infra.cdk.synthesis import clear, command
 
 
-def main() -> int:
-    """Synthesize; 2 where the settings are wrong or a package is missing."""
-    try:
-        installation = Installation.load()
-        from infra.cdk.app import build
+def synthesize() -> None:
+    """Write the cloud assembly. Raises FleetError, and RuntimeError where CDK refuses."""
+    installation = Installation.load()
+    check()
+    from infra.cdk.app import build
 
-        build(installation, outdir=Path(os.environ.get("CDK_OUTDIR") or "build/cdk.out")).synth()
-    except FleetError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    return 0
+    outdir = Path(os.environ.get("CDK_OUTDIR") or "build/cdk.out")
+    clear(outdir)
+    build(installation, outdir=outdir).synth()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command("infra.cdk", __doc__, sys.argv[1:], synthesize))

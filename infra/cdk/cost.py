@@ -20,6 +20,7 @@ from typing import Any, Final
 from infra.cdk import prices
 from infra.cdk.prices import PRICES_OF, Price
 from infra.cdk.settings import Installation
+from infra.cdk.synthesis import command
 from infra.functions import FUNCTIONS
 from shared.health import telling
 from shared.health.figures import figures_of
@@ -221,7 +222,7 @@ def table(bills: Sequence[Bill]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def main() -> int:
+def told() -> None:
     """Print the tables."""
     installation = Installation.load()
     counts = sorted({1, min(2, len(installation.regions)), len(installation.regions)})
@@ -232,8 +233,7 @@ def main() -> int:
     for line in lines:
         sys.stdout.write(f"| {line.price.what} | {line.count:,.0f} | {line.listed:.2f} |\n")
     sys.stdout.write(f"| **together, USD** | | **{sum(line.listed for line in lines):.2f}** |\n")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command("infra.cdk.cost", __doc__, sys.argv[1:], told))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from infra.functions import FUNCTIONS
 from shared.errors import FleetError
 
 BUILT: Final = Path("build/lambdas")
@@ -23,3 +24,9 @@ def package(folder: Path, name: str) -> Path:
     if not path.is_file():
         raise MissingPackageError(path)
     return path
+
+
+def check(folder: Path = BUILT) -> None:
+    """Raise MissingPackageError, where the package of any function isn't there."""
+    for function in FUNCTIONS:
+        package(folder, function.name)

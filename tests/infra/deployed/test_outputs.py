@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from infra.outputs import environment, for_people
+from infra.outputs import CONTROL, choose, environment, for_people, main
 from shared.errors import InvalidError
 
 OUTPUTS = {
@@ -37,3 +37,40 @@ def test_what_is_missing_is_told_at_once():
     with pytest.raises(InvalidError) as refused:
         environment({**OUTPUTS, "TableName": "", "BucketName": ""})
     assert [problem.pointer for problem in refused.value.problems] == ["/TableName", "/BucketName"]
+
+
+def test_people_get_where_callers_with_tokens_go_where_there_is_such_an_api():
+    tokens = {"TokensApiUrl": "https://tokens.example"}
+    assert for_people(OUTPUTS | tokens) == for_people(OUTPUTS) | {"GPUFLEET_TOKENS_API": "https://tokens.example"}
+
+
+@pytest.fixture
+def settings(tmp_path, monkeypatch):
+    """Settings of an installation with a name of its own."""
+    path = tmp_path / "settings.toml"
+    path.write_text(
+        'name = "mine"\ncontrol_region = "eu-west-1"\n[[regions]]\nname = "eu-west-1"\n[[regions.pools]]\nname = "gpu"\n'
+        'instance_types = ["g6.xlarge"]\nmax_nodes = 1\ngpus = 1\ncpus = 4\nmemory_gib = 16\n'
+    )
+    monkeypatch.setenv("GPUFLEET_INFRA_SETTINGS", str(path))
+    monkeypatch.delenv("AWS_REGION", raising=False)
+    return path
+
+
+def test_the_settings_say_which_stack_it_is_and_where(settings, monkeypatch):
+    assert choose([]) == ("eu-west-1", "mine-control")
+    assert choose(["--stack", "other"]) == ("eu-west-1", "other")
+
+    monkeypatch.setenv("AWS_REGION", "us-west-2")
+    assert choose([]) == ("us-west-2", "mine-control")
+    assert choose(["--region", "us-east-1"]) == ("us-east-1", "mine-control")
+
+    monkeypatch.delenv("GPUFLEET_INFRA_SETTINGS")
+    assert choose([]) == ("us-west-2", CONTROL)
+
+
+def test_settings_that_are_wrong_are_told_where_they_are_asked(settings, capsys):
+    settings.write_text("colour = 1")
+    assert main([]) == 2
+    assert "/colour" in capsys.readouterr().err
+    assert choose(["--region", "us-east-1", "--stack", "other"]) == ("us-east-1", "other")

@@ -61,7 +61,7 @@ def test_the_example_has_a_region_an_image_and_a_queue_of_its_own(built):
     assert settings["GPUFLEET_CLUSTER_REGION"] == "eu-west-1"
     dispatcher = found["Deployment", "gpufleet", "dispatcher"]["spec"]
     assert dispatcher["replicas"] == 3
-    assert dispatcher["template"]["spec"]["containers"][0]["image"] == "registry.example/gpufleet:0.1.0"
+    assert dispatcher["template"]["spec"]["containers"][0]["image"] == "registry.example/gpufleet:replace-me"
     local = found["LocalQueue", "gco-jobs", settings["GPUFLEET_KUEUE_QUEUE"]]
     cluster = found["ClusterQueue", None, local["spec"]["clusterQueue"]]
     flavors = {flavor["name"] for group in cluster["spec"]["resourceGroups"] for flavor in group["flavors"]}

@@ -22,6 +22,7 @@ RETENTION: Final = timedelta(days=30)
 lives in a queue (14 days), since an event whose delivery is gone would be told anew."""
 _START = "99999999"
 _SPARED = "spared"
+_LAST_NUMBER = 99_999_999
 
 
 class DeliveryKey(NamedTuple):
@@ -52,6 +53,11 @@ class Story:
     def to(self, webhook_id: str) -> list[Delivery]:
         """The deliveries to one webhook, in the order of their events."""
         return [self.deliveries[key] for key in sorted(self.deliveries) if key.webhook_id == webhook_id]
+
+    def before(self, delivery: Delivery) -> Delivery | None:
+        """The earliest delivery to the same webhook that is still on its way and must come to its end before this one may be sent."""
+        waiting = (one for one in self.to(delivery.webhook_id) if one.number < delivery.number and not one.state.final)
+        return next(waiting, None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,6 +120,16 @@ class Deliveries:
         if item is None:
             raise NotFoundError("Delivery", f"{key.job_id}#{key.number}")
         return items.from_item(Delivery, item)
+
+    async def of_job(self, webhook_id: str, job_id: str) -> list[Delivery]:
+        """The deliveries of a job to one webhook, in the order of their events: one consistent query."""
+        first, last = (keys.delivery(webhook_id, job_id, number)["sk"] for number in (0, _LAST_NUMBER))
+        found = self._table.query_all(
+            key_condition="pk = :pk AND sk BETWEEN :first AND :last",
+            values={":pk": keys.job(job_id), ":first": first, ":last": last},
+            consistent=True,
+        )
+        return [items.from_item(Delivery, item) async for item in found]
 
     async def create(self, delivery: Delivery) -> Delivery:
         """Write a new delivery, unless there is one of the same event to the same webhook; returns the one that stands.

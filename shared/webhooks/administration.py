@@ -20,7 +20,7 @@ from shared.store.endpoints import Endpoints, HealthChangedError
 from shared.store.webhooks import Webhooks
 from shared.webhooks import deliveries as changes_of_deliveries
 from shared.webhooks import endpoints as changes
-from shared.webhooks.deliveries import Delivery
+from shared.webhooks.deliveries import Delivery, DeliveryState
 from shared.webhooks.endpoints import EndpointHealth
 from shared.webhooks.model import Webhook
 from shared.webhooks.registration import DESCRIPTION
@@ -107,33 +107,48 @@ class Administration:
         return rotated
 
     async def redeliver(self, webhook: Webhook, delivery: Delivery) -> Delivery:
-        """Send one delivery again. Raises ConflictError for one still on its way, and where the webhook is disabled."""
+        """Send one delivery again, after what is on its way of earlier events of its job.
+
+        Raises ConflictError for one still on its way, and where the webhook is disabled.
+        """
         _require_enabled(webhook)
+        told = await self._deliveries.of_job(webhook.id, delivery.job_id)
+        behind = any(one.number < delivery.number and not one.state.final for one in told)
         try:
-            return await self._deliveries.write(delivery, changes_of_deliveries.redelivered(delivery, self._moment()))
+            return await self._deliveries.write(delivery, changes_of_deliveries.redelivered(delivery, self._moment(), behind=behind))
         except DeliveryChangedError as changed:
             raise ConflictError(f"Delivery {delivery.message_id} changed at the same time; look at it again") from changed
 
     async def redeliver_failed(self, webhook: Webhook, *, since: datetime | None) -> Redelivery:
-        """Send again what has failed, of events since a time, the newest first; so many at most in one call. Raises ConflictError."""
+        """Send again what has failed, of events since a time, those of the newest first; about so many in one call. Raises ConflictError.
+
+        What has failed of one job is sent again together, its earliest event first, so that it comes in order wherever this breaks off.
+        """
         _require_enabled(webhook)
         count, cursor = 0, None
         while True:
             page = await self._deliveries.page(webhook.id, limit=_PAGE, cursor=cursor, failed=True)
             wanted = [delivery for delivery in page.deliveries if since is None or delivery.at >= since]
-            done = await asyncio.gather(*(self._again(delivery) for delivery in wanted if delivery.state.final))
-            count += sum(done)
+            jobs = dict.fromkeys(delivery.job_id for delivery in wanted)
+            count += sum(await asyncio.gather(*(self._again(webhook, job_id, since) for job_id in jobs)))
             cursor = page.cursor
             over = cursor is None or len(wanted) < len(page.deliveries)
             if over or count >= AT_ONCE:
                 return Redelivery(count=count, more=not over)
 
-    async def _again(self, delivery: Delivery) -> bool:
-        try:
-            await self._deliveries.write(delivery, changes_of_deliveries.redelivered(delivery, self._moment()))
-        except DeliveryChangedError:
-            return False
-        return True
+    async def _again(self, webhook: Webhook, job_id: str, since: datetime | None) -> int:
+        count, behind = 0, False
+        for delivery in await self._deliveries.of_job(webhook.id, job_id):
+            standing: Delivery | None = delivery
+            if delivery.state is DeliveryState.FAILED and (since is None or delivery.at >= since):
+                try:
+                    again = changes_of_deliveries.redelivered(delivery, self._moment(), behind=behind)
+                    standing = await self._deliveries.write(delivery, again)
+                    count += 1
+                except DeliveryChangedError as changed:
+                    standing = changed.current
+            behind = behind or (standing is not None and not standing.state.final)
+        return count
 
     async def _note(self, webhook: Webhook, change: Change) -> None:
         """Add to a webhook's history; not worth a failure of what is told in it."""

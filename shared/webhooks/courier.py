@@ -144,17 +144,55 @@ class Courier:
             return
 
     async def resume(self, delivery: Delivery, webhook: Webhook, story: Story) -> None:
-        """Take on a delivery that is due, or was held up and is not any more. Somebody else may be faster: then it is his."""
-        moment = self.moment()
-        if webhook.disabled_at is not None:
-            await self.give_up(delivery, changes.disabled(webhook))
-            await self._release_next(delivery, webhook)
+        """Take on a delivery that is due, or was held up and is not any more. Somebody else may be faster: then it is his.
+
+        One that is behind another waits for it, however it came to be so: an earlier event is sent again while this one waits for a retry.
+        """
+        standing = await self.enabled(webhook, story) if webhook.disabled_at is not None else webhook
+        if standing is None:
+            return
+        if (earlier := story.before(delivery)) is not None:
+            await self.hold(delivery, standing, earlier)
             return
         try:
-            leased = await self._deliveries.write(delivery, changes.leased(delivery, moment, lease=self.lease))
+            leased = await self._deliveries.write(delivery, changes.leased(delivery, self.moment(), lease=self.lease))
         except DeliveryChangedError:
             return
-        await self.take(leased, webhook, story)
+        await self.take(leased, standing, story)
+
+    async def hold(self, delivery: Delivery, webhook: Webhook, earlier: Delivery) -> None:
+        """Let a delivery wait for an earlier one of its job."""
+        moment = self.moment()
+        try:
+            await self._deliveries.write(delivery, changes.held(delivery, next_look(earlier, moment.now), moment))
+        except DeliveryChangedError:
+            return
+        if delivery.state is not DeliveryState.HELD:
+            # The earlier one may have come to its end just before this one was held, and let nothing go.
+            await self.release(webhook, delivery.job_id)
+
+    async def enabled(self, webhook: Webhook, story: Story) -> Webhook | None:
+        """A webhook that was disabled when it was read, if it is not any more; else all that waits for it in a story ends, together.
+
+        It is read anew, after the story: what is sent again since it was enabled is not in a story that ends here. Raises UnavailableError.
+        """
+        standing = await self.anew(webhook)
+        if standing is not None and standing.disabled_at is None:
+            return standing
+        reason = changes.disabled(standing) if standing is not None else changes.DELETED
+        now = self._clock.now()
+        for delivery in story.to(webhook.id):
+            if not delivery.state.final and not (delivery.state is DeliveryState.PENDING and self.may_be_sent(delivery, now)):
+                await self.give_up(delivery, reason)
+        return None
+
+    async def anew(self, webhook: Webhook) -> Webhook | None:
+        """A webhook as it stands now; None where it was deleted. Raises UnavailableError."""
+        return await self._standing.anew(webhook)
+
+    def may_be_sent(self, delivery: Delivery, now: datetime) -> bool:
+        """Whether somebody may be sending it, who comes to know himself that its webhook was disabled or deleted."""
+        return delivery.next_at is not None and now < delivery.next_at <= now + self.lease
 
     async def give_up(self, delivery: Delivery, reason: str) -> None:
         """End a delivery that can't be sent, unless somebody else has changed it."""
@@ -291,3 +329,8 @@ class Courier:
         except DeliveryChangedError as changed:
             log.info("delivery is somebody else's by now", message=delivery.message_id, state=changed.current and changed.current.state)
         return True
+
+
+def next_look(earlier: Delivery, now: datetime) -> datetime:
+    """When a delivery is looked at that an earlier one holds up, should nobody let it go."""
+    return max(now, earlier.next_at or now) + AFTER_EARLIER

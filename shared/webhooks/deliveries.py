@@ -178,14 +178,18 @@ def given_up(delivery: Delivery, reason: str, moment: Moment) -> Delivery:
     return _changed(delivery, moment, state=DeliveryState.FAILED, next_at=None, finished_at=moment.now, reason=reason)
 
 
-def redelivered(delivery: Delivery, moment: Moment) -> Delivery:
-    """Somebody wants it sent again, under the same id, and tried for another 24 hours. Raises ConflictError for one still on its way."""
+def redelivered(delivery: Delivery, moment: Moment, *, behind: bool = False) -> Delivery:
+    """Somebody wants it sent again, under the same id, and tried for another 24 hours; `behind` an earlier one of its job it is held.
+
+    It is due at once in any case: whoever looks at it sees whether the earlier one is still on its way. Raises ConflictError for one that
+    is itself.
+    """
     if not delivery.state.final:
         raise ConflictError(f"Delivery of {delivery.message_id} is {delivery.state}; it is still being sent")
     return _changed(
         delivery,
         moment,
-        state=DeliveryState.PENDING,
+        state=DeliveryState.HELD if behind else DeliveryState.PENDING,
         next_at=moment.now,
         deadline=moment.now + LIFETIME,
         finished_at=None,

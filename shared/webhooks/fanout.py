@@ -15,7 +15,7 @@ from shared.jobs.model import Event
 from shared.store.deliveries import Deliveries, DeliveryKey, Story
 from shared.store.webhooks import Webhooks
 from shared.webhooks import deliveries as changes
-from shared.webhooks.courier import AFTER_EARLIER, NO_ROOM, Courier
+from shared.webhooks.courier import NO_ROOM, Courier, next_look
 from shared.webhooks.deliveries import Delivery, DeliveryState
 from shared.webhooks.events import TOLD
 from shared.webhooks.model import Webhook, WebhookEvent
@@ -64,6 +64,12 @@ class Fanout:
 
     async def _tell(self, webhook: Webhook, story: Story, numbers: Collection[int]) -> None:
         now = self._courier.moment().now
+        if webhook.disabled_at is not None:
+            # It may have been enabled since the batch was received, and before the latest of these events.
+            standing = await self._courier.anew(webhook)
+            if standing is None:
+                return
+            webhook = standing
         earlier: Delivery | None = None
         behind = False
         for event, kind in _told(story, webhook):
@@ -85,7 +91,7 @@ class Fanout:
             return await self._deliveries.create(delivery)
         later = self._later(webhook, moment.now)
         if earlier is not None:
-            delivery = changes.held(delivery, _look(moment.now, earlier), moment)
+            delivery = changes.held(delivery, next_look(earlier, moment.now), moment)
         elif later is not None:
             delivery = changes.waiting(delivery, later, moment, spared=self._courier.is_spared(webhook.id))
         standing = await self._deliveries.create(delivery)
@@ -108,8 +114,3 @@ def _told(story: Story, webhook: Webhook) -> Iterator[tuple[Event, WebhookEvent]
         kind = TOLD.get(event.type)
         if kind is not None and kind in webhook.events and event.at >= webhook.created_at:
             yield event, kind
-
-
-def _look(now: datetime, earlier: Delivery) -> datetime:
-    """When an event that is held up is looked at, should nobody let it go."""
-    return max(now, earlier.next_at or now) + AFTER_EARLIER

@@ -42,6 +42,11 @@ class Standing:
                 self._known.popitem(last=False)
         return await asyncio.shield(read.task)
 
+    async def anew(self, webhook: Webhook) -> Webhook | None:
+        """A webhook by a read that begins now: for what can't be taken back. Raises UnavailableError."""
+        self._known.pop(webhook.id, None)
+        return await self.of(webhook)
+
 
 def _failed(task: asyncio.Task[Webhook | None]) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)

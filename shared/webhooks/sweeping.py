@@ -13,11 +13,11 @@ import structlog
 
 from shared.clock import Clock
 from shared.errors import UnavailableError
-from shared.store.deliveries import Deliveries, DeliveryChangedError, Mark, Story
+from shared.store.deliveries import Deliveries, Mark, Story
 from shared.store.webhooks import Webhooks
 from shared.webhooks import deliveries as changes
-from shared.webhooks.courier import AFTER_EARLIER, Courier
-from shared.webhooks.deliveries import Delivery, DeliveryState
+from shared.webhooks.courier import Courier
+from shared.webhooks.deliveries import Delivery
 from shared.webhooks.model import Webhook
 
 log = structlog.get_logger()
@@ -141,33 +141,26 @@ class DeliverySweeper:
         now = self._clock.now()
         if delivery.next_at is None:
             return
-        if webhook is None or webhook.disabled_at is not None:
-            if now < delivery.next_at <= now + self._courier.lease:
-                return  # somebody may be sending it, and comes to know it himself
-            if webhook is None:
-                await self._courier.give_up(delivery, changes.DELETED)
-            else:
-                await self._courier.resume(delivery, webhook, story)
+        if _ended(webhook) and self._courier.may_be_sent(delivery, now):
             return
+        if webhook is None:
+            await self._courier.give_up(delivery, changes.DELETED)
+            return
+        if webhook.disabled_at is not None:
+            standing = await self._courier.enabled(webhook, story)
+            if standing is None:
+                return
+            webhook = standing
         if delivery.next_at > now:
             return
-        if delivery.state is DeliveryState.HELD:
-            earlier = next((one for one in story.to(webhook.id) if not one.state.final), delivery)
-            if earlier.number != delivery.number:
-                until = max(now, earlier.next_at or now) + AFTER_EARLIER
-                await self._hold(delivery, until)
-                return
+        if (earlier := story.before(delivery)) is not None:
+            await self._courier.hold(delivery, webhook, earlier)
+            return
         spared = self._courier.spared(webhook.id) if not delivery.tried else None
         if spared is not None:
             await self._courier.put_off(delivery, spared, spared=True)
             return
         await self._courier.resume(delivery, webhook, story)
-
-    async def _hold(self, delivery: Delivery, until: datetime) -> None:
-        try:
-            await self._deliveries.write(delivery, changes.held(delivery, until, self._courier.moment()))
-        except DeliveryChangedError:
-            return
 
 
 def _ended(webhook: Webhook | None) -> bool:

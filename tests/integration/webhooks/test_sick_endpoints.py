@@ -21,7 +21,7 @@ from shared.webhooks.lanes import Lanes
 from shared.webhooks.rotation import SigningSecrets
 from shared.webhooks.sending import HttpSender
 from shared.webhooks.urls import UrlRules
-from tests.integration.webhooks.fleet import ids, until
+from tests.integration.webhooks.fleet import events_of, ids, until
 from tests.unit.webhooks.receivers import answering
 
 JOBS = 40
@@ -124,6 +124,23 @@ async def test_one_that_hangs_costs_a_few_attempts_and_delays_nobody(fleet):
 
     await until(spared)
     assert hanging.connections < JOBS / 2
+
+
+async def test_what_hangs_for_good_and_what_fails_hold_up_nothing_of_another(fleet):
+    """Case 22. No attempt at the one that hangs ends while the test runs: whatever shares its lane would never be sent."""
+    secrets = SigningSecrets(Secrets(fleet.aws.secretsmanager, prefix=fleet.core.settings.table), SystemClock())
+    patient = HttpSender(rules=UrlRules(local=True), secrets=secrets, clock=SystemClock(), seconds=600.0)
+    hanging, broken, well_receiver = await fleet.silent(), await fleet.receiver(answering("500 Broken")), await fleet.receiver()
+    for receiver in (hanging, broken, well_receiver):
+        await fleet.subscribe(receiver, events=("job.queued", "job.completed"))
+    await fleet.worker(sender=patient, lanes=Lanes(each=4, total=16))
+
+    heads = await asyncio.gather(*(fleet.ran() for _ in range(JOBS)))
+
+    await until(lambda: len(ids(well_receiver)) == 2 * JOBS)
+    assert 0 < hanging.connections <= 4
+    for head in heads:
+        assert events_of(well_receiver, head.id) == ["job.queued", "job.completed"]
 
 
 async def test_one_that_is_gone_is_told_nothing_more(fleet):

@@ -16,10 +16,11 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from shared.aws import Aws
-from shared.errors import ConflictError, UnavailableError
+from shared.errors import ConflictError, InvalidError, UnavailableError
 from shared.settings import Settings, dead_letter_queue
 from shared.store import keys
 from shared.store.lifecycle import LIFECYCLE, OURS
+from shared.store.names import name_problems
 
 MAX_RECEIVES = 5
 """How often a message is received before SQS puts it among the dead letters."""
@@ -56,8 +57,10 @@ class Report:
 async def bootstrap(aws: Aws, settings: Settings) -> Report:
     """Make table, queues and bucket, or see that they stand.
 
-    Raises ShapeError for what stands with another shape, UnavailableError where AWS doesn't answer or forbids.
+    Raises InvalidError before anything is made for names that AWS doesn't take, ShapeError for what stands with another shape,
+    UnavailableError where AWS doesn't answer or forbids.
     """
+    _require_names(settings)
     report = Report()
     async with _translated():
         parts = [
@@ -69,6 +72,24 @@ async def bootstrap(aws: Aws, settings: Settings) -> Report:
             if failure is not None:
                 raise failure
     return report
+
+
+async def table_stands(aws: Aws, settings: Settings) -> bool:
+    """Whether there is a table of this name, whatever its shape. Raises InvalidError, UnavailableError."""
+    _require_names(settings)
+    async with _translated():
+        try:
+            await aws.dynamodb.describe_table(TableName=settings.table)
+        except ClientError as error:
+            if _code(error) != "ResourceNotFoundException":
+                raise
+            return False
+    return True
+
+
+def _require_names(settings: Settings) -> None:
+    if problems := name_problems(settings):
+        raise InvalidError(problems)
 
 
 @asynccontextmanager

@@ -64,6 +64,12 @@ class CommandError(Exception):
         fault = Fault(field, "(empty)" if value == "" else shown(value), rule)
         return cls(str(fault), code=code, faults=[fault])
 
+    @classmethod
+    def of(cls, problems: Sequence[Problem], *, told: str, code: ExitCode = ExitCode.USAGE) -> CommandError:
+        """An error of an input's problems: a single one in one line, several below the sentence `told`."""
+        faults = [Fault.of(problem) for problem in problems]
+        return cls(str(faults[0]) if len(faults) == 1 else told, code=code, faults=faults)
+
     def as_json(self) -> dict[str, Any]:
         """The same for programs."""
         return {"message": self.message, "faults": [fault.as_json() for fault in self.faults], "exit_code": int(self.code)}

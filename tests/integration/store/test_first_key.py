@@ -29,9 +29,9 @@ def keys(fleet_resources):
 def run(aws_environment, fleet_settings):
     """Runs the command with the settings of a fleet that isn't there yet."""
     settings = {"TABLE": fleet_settings.table, "BUCKET": fleet_settings.bucket, "QUEUE_PREFIX": fleet_settings.queue_prefix}
-    environment = os.environ | {f"GPUFLEET_{name}": value for name, value in settings.items()}
 
-    def command(*arguments):
+    def command(*arguments, **more):
+        environment = os.environ | {f"GPUFLEET_{name}": value for name, value in (settings | more).items()}
         program = [sys.executable, "-c", "from workers.cli.main import main; main()", "bootstrap", *arguments]
         return subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
 
@@ -58,6 +58,62 @@ async def test_the_first_run_makes_a_key_that_administers_and_a_second_none(run,
     assert (caller.rights, caller.namespaces) == (frozenset(Right), None)
 
 
+@pytest.mark.parametrize("what", ["file", "symbolic link", "link to nothing"])
+async def test_a_file_that_is_there_is_kept_and_nothing_is_made(run, aws, fleet_settings, tmp_path, what):
+    file, other = tmp_path / "admin.key", tmp_path / "other"
+    if what != "link to nothing":
+        (file if what == "file" else other).write_text("the key of another fleet\n")
+    if what != "file":
+        file.symlink_to(other)
+
+    refused = run("--first-key", str(file))
+
+    assert refused.returncode == 2, refused.stderr
+    assert f"--first-key: {file}: must not be there" in refused.stderr
+    assert fleet_settings.table not in (await aws.dynamodb.list_tables())["TableNames"]
+    assert file.is_symlink() == (what != "file")
+    assert what == "link to nothing" or file.read_text() == "the key of another fleet\n"
+
+
+async def test_a_file_is_replaced_where_that_is_asked_for(run, aws, fleet_settings, tmp_path):
+    file = tmp_path / "admin.key"
+    file.write_text("the key of a table that is lost\n")
+
+    assert run("--first-key", str(file), "--replace-key").returncode == 0
+
+    text = file.read_text()
+    assert (await identified(ApiKeys(Table(aws.dynamodb, fleet_settings.table)), text)).rights == frozenset(Right)
+    assert run("--first-key", str(file), "--replace-key").returncode == 0
+    assert file.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "rule"),
+    [
+        ("TABLE", "a", "3 to 255 letters"),
+        ("TABLE", "my table", "3 to 255 letters"),
+        ("BUCKET", "My_Bucket", "3 to 63 small letters"),
+        ("BUCKET", "a..b", "without two dots"),
+        ("BUCKET", "192.168.5.4", "not the form of an IP address"),
+        ("BUCKET", "xn--fleet", "not beginning with xn--"),
+        ("BUCKET", "fleet--x-s3", "nor ending with"),
+        ("QUEUE_PREFIX", "a.b", "letters, digits, hyphens and underscores"),
+        ("QUEUE_PREFIX", "q" * 70, "at most 80 characters"),
+        ("REGIONS", "us east", "must hold names of regions"),
+    ],
+    ids=str,
+)
+async def test_a_name_that_aws_does_not_take_is_told_with_the_rule_and_nothing_is_made(run, aws, fleet_settings, setting, value, rule):
+    refused = run(**{setting: value})
+
+    assert refused.returncode == 2, refused.stderr
+    (line,) = refused.stderr.splitlines()
+    assert line.startswith(f"error: GPUFLEET_{setting}: ")
+    assert value in line
+    assert rule in line
+    assert not (await aws.sqs.list_queues(QueueNamePrefix=fleet_settings.queue_prefix)).get("QueueUrls")
+
+
 def test_a_file_that_cannot_be_written_is_told_and_no_key_is_made(run, tmp_path):
     refused = run("--first-key", str(tmp_path / "missing" / "admin.key"))
     assert refused.returncode == 2
@@ -65,7 +121,7 @@ def test_a_file_that_cannot_be_written_is_told_and_no_key_is_made(run, tmp_path)
     assert "made   key" in run("--first-key", str(tmp_path / "admin.key")).stdout
 
 
-async def test_whoever_dies_between_file_and_table_leaves_a_text_that_the_next_one_replaces(keys):
+async def test_whoever_dies_between_file_and_table_leaves_no_key_and_the_next_one_makes_one(keys):
     def die(text):
         raise OSError(28, "No space left on device")
 

@@ -10,8 +10,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from shared.errors import Problem
 
 _EKS_CLUSTER = re.compile(r"([a-z]{2}(-[a-z]+)+-\d=[0-9A-Za-z][A-Za-z0-9_-]{0,99}|([0-9A-Za-z][A-Za-z0-9_-]*)?\{region\}[A-Za-z0-9_-]*)")
 """`<region>=<name>` or a pattern. Names: https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html"""
@@ -241,3 +243,15 @@ class Settings(BaseSettings):
 def dead_letter_queue(queue: str) -> str:
     """Name of the dead-letter queue of a queue."""
     return f"{queue}-dead"
+
+
+def setting_problems(error: ValidationError) -> list[Problem]:
+    """What pydantic says of settings, by the names that they have in the environment."""
+    return [
+        Problem(pointer=f"GPUFLEET_{str(one['loc'][0]).upper()}", value=str(one["input"]), rule=_rule(one["msg"])) for one in error.errors()
+    ]
+
+
+def _rule(message: str) -> str:
+    rule = message.removeprefix("Value error, ")
+    return rule[:1].lower() + rule[1:]

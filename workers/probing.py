@@ -20,7 +20,7 @@ from typing import Final, Protocol
 import structlog
 
 from shared.clock import Clock, SystemClock
-from shared.errors import ConflictError
+from shared.errors import InvalidError, Problem
 from shared.health.beats import Progress, state_of
 from shared.health.model import LoopState
 from shared.settings import Settings
@@ -76,7 +76,7 @@ def _under_way(since: str) -> str:
 async def probed(settings: Settings, vitals: Vitals, stop: asyncio.Event) -> AsyncIterator[int | None]:
     """Answer as long as the block lasts, where a port is set; gives the port. From `stop` on the process isn't ready.
 
-    Raises ConflictError where it can't listen there.
+    Raises InvalidError where it can't listen there.
     """
     if settings.probe_port is None:
         yield None
@@ -100,8 +100,10 @@ async def probed(settings: Settings, vitals: Vitals, stop: asyncio.Event) -> Asy
         try:
             await web.TCPSite(runner, settings.probe_host, settings.probe_port).start()
         except OSError as error:
-            where = f"{settings.probe_host}:{settings.probe_port}"
-            raise ConflictError(f"probes can't be answered at {where}: {error} (GPUFLEET_PROBE_HOST, GPUFLEET_PROBE_PORT)") from error
+            rule = (
+                f"must be a port at which probes can be answered (GPUFLEET_PROBE_HOST is {settings.probe_host}): {error.strerror or error}"
+            )
+            raise InvalidError([Problem(pointer="GPUFLEET_PROBE_PORT", value=settings.probe_port, rule=rule)]) from error
         port = int(runner.addresses[0][1])
         log.info("probes answered", host=settings.probe_host, port=port)
         yield port

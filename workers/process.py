@@ -6,17 +6,21 @@ import asyncio
 import os
 import signal
 import socket
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import structlog
+from pydantic import ValidationError
 
+from shared.errors import FleetError, InvalidError
 from shared.logging import configure
-from shared.settings import Settings
+from shared.settings import Settings, setting_problems
 
 log = structlog.get_logger()
 
 Main = Callable[[asyncio.Event], Awaitable[None]]
+_FAILED, _UNUSABLE_SETTING = 1, 2
 
 
 def owner(region: str) -> str:
@@ -25,9 +29,25 @@ def owner(region: str) -> str:
 
 
 def serve(main: Main, *, worker: str, **bound: str) -> None:
-    """Run a worker until it ends or is asked to; a second request ends it at once. `worker` and `bound` are said in every log line."""
-    configure(Settings().log_level, worker=worker, **bound)
-    asyncio.run(_serve(main))
+    """Run a worker until it ends or is asked to; a second request ends it at once. `worker` and `bound` are said in every log line.
+
+    What it can't go on with is one line, and the exit code: 2 for a setting that can't be used, 1 for all else that the fleet raises.
+    """
+    configure(worker=worker, **bound)
+    try:
+        configure(_log_level(), worker=worker, **bound)
+        asyncio.run(_serve(main))
+    except FleetError as error:
+        log.error("ended", error=str(error))
+        sys.exit(_UNUSABLE_SETTING if isinstance(error, InvalidError) else _FAILED)
+
+
+def _log_level() -> str:
+    """Raises InvalidError where any setting can't be read."""
+    try:
+        return Settings().log_level
+    except ValidationError as error:
+        raise InvalidError(setting_problems(error)) from error
 
 
 async def _serve(main: Main) -> None:

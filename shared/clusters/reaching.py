@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from shared.aws import connect as connect_aws
 from shared.clock import Clock, SystemClock
-from shared.errors import UnavailableError
+from shared.errors import Problem, UnavailableError
 from shared.settings import Settings
 
 if TYPE_CHECKING:
@@ -28,6 +28,21 @@ def _in_cluster() -> bool:
     return "KUBERNETES_SERVICE_HOST" in os.environ  # as Kubernetes tells every container
 
 
+def missing_kubeconfig(settings: Settings) -> Problem | None:
+    """That the kubeconfig which is set isn't there; its library would say something else."""
+    if settings.kubeconfig is None or settings.kubeconfig.is_file():
+        return None
+    return Problem(pointer="GPUFLEET_KUBECONFIG", value=str(settings.kubeconfig), rule="must be a file; there is none at this path")
+
+
+def cluster_told(settings: Settings, region: str) -> str:
+    """What leads to a region's cluster, in words."""
+    if settings.kubeconfig is not None:
+        return f"context {region} of {settings.kubeconfig}"
+    name = settings.eks_cluster(region)
+    return f"EKS cluster {name}" if name is not None else "the cluster that this runs in"
+
+
 @asynccontextmanager
 async def reach(
     settings: Settings, region: str, *, pool_size: int | None = None, clock: Clock | None = None
@@ -36,6 +51,8 @@ async def reach(
 
     Raises UnavailableError where none of them leads there.
     """
+    if (missing := missing_kubeconfig(settings)) is not None:
+        raise UnavailableError(str(missing))
     name = settings.eks_cluster(region) if settings.kubeconfig is None else None
     if name is None and settings.kubeconfig is None and not _in_cluster():
         unset = "neither GPUFLEET_KUBECONFIG nor GPUFLEET_EKS_CLUSTERS is set"

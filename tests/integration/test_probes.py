@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -36,11 +38,10 @@ async def region(fleet_resources, tmp_path):
         yield found
 
 
-@contextmanager
-def running(program, region, **more):
+def environment_of(region, **more):
     settings = region.settings
     port, api_port = free_ports(2)
-    environment = {
+    return {
         **{name: value for name, value in os.environ.items() if not name.startswith("GPUFLEET_")},
         "GPUFLEET_TABLE": settings.table,
         "GPUFLEET_BUCKET": settings.bucket,
@@ -53,6 +54,11 @@ def running(program, region, **more):
         "GPUFLEET_PROBE_PORT": str(port),
         **more,
     }
+
+
+@contextmanager
+def running(program, region):
+    environment = environment_of(region)
     process = subprocess.Popen(
         [sys.executable, "-m", *PROGRAMS[program]], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
@@ -92,3 +98,38 @@ async def test_each_answers_probes_and_ends_in_time_when_it_is_asked_to(region, 
     assert process.returncode == 0, output.decode()
     assert time.monotonic() - begun < SHUTDOWN_SECONDS + 5
     assert b"stopped" in output
+
+
+def ended_at_once(program, environment):
+    """Its exit code, and what it said with the level error."""
+    done = subprocess.run(
+        [sys.executable, "-m", *PROGRAMS[program]], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "Traceback" not in done.stderr
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    return done.returncode, [line["error"] for line in lines if line["level"] == "error"]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+async def test_a_port_for_probes_that_is_taken_is_told_in_one_line(region, program):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        code, errors = await asyncio.to_thread(ended_at_once, program, environment_of(region, GPUFLEET_PROBE_PORT=port))
+
+    assert code == 2
+    (told,) = errors
+    assert told.startswith(f"GPUFLEET_PROBE_PORT: {port}: must be a port at which probes can be answered")
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "told"),
+    [
+        ({"GPUFLEET_KUBECONFIG": "/nope"}, 1, 'GPUFLEET_KUBECONFIG: "/nope": must be a file; there is none at this path'),
+        ({"GPUFLEET_LEASE_SECONDS": "0"}, 2, 'GPUFLEET_LEASE_SECONDS: "0": input should be greater than 0'),
+    ],
+    ids=["kubeconfig", "number"],
+)
+async def test_a_setting_that_cannot_be_used_is_told_in_one_line(region, more, code, told):
+    assert await asyncio.to_thread(ended_at_once, "dispatcher", environment_of(region, **more)) == (code, [told])

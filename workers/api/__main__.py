@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 
-from shared.errors import FleetError
 from shared.settings import Settings
 from workers.api.server import ServerSettings, serve
 from workers.process import serve as run
@@ -18,7 +16,4 @@ async def main(stop: asyncio.Event) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        run(main, worker="api")
-    except FleetError as error:
-        sys.exit(str(error))
+    run(main, worker="api")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 
 from shared.aws import connect
 from shared.clock import SystemClock
-from shared.errors import FleetError
 from shared.queues.queue import Queue
 from shared.settings import Settings
 from shared.store.beats import Beats
@@ -37,7 +35,4 @@ async def main(stop: asyncio.Event) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        serve(main, worker="costs")
-    except FleetError as error:
-        sys.exit(str(error))
+    serve(main, worker="costs")

@@ -90,7 +90,9 @@ def check(variables: Mapping[str, str], *, api_host: str = "127.0.0.1") -> Setti
 
 def faults_of(error: ValidationError) -> list[Refusal]:
     """What pydantic says of settings, by the names that they have in the environment."""
-    return [Refusal(f"{PREFIX}{str(one['loc'][0]).upper()}", _cut(str(one["input"])), _lowered(one["msg"])) for one in error.errors()]
+    from shared.settings import setting_problems
+
+    return [Refusal(one.pointer, _cut(one.value), one.rule) for one in setting_problems(error)]
 
 
 def _faults_of_identity(settings: Settings, api_host: str) -> list[Refusal]:
@@ -131,7 +133,3 @@ def _refusal(field: str, value: Any, rule: str) -> Refusal:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
-
-
-def _lowered(text: str) -> str:
-    return text[:1].lower() + text[1:]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
 from shared.aws import connect
 from shared.clock import SystemClock
-from shared.errors import FleetError
 from shared.settings import Settings
 from shared.store.beats import Beats
 from shared.store.table import Table
@@ -36,7 +34,4 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--region", action="append", default=[])
     arguments = parser.parse_args()
-    try:
-        serve(lambda stop: main(arguments.region, stop), worker="metrics")
-    except FleetError as error:
-        sys.exit(str(error))
+    serve(lambda stop: main(arguments.region, stop), worker="metrics")

@@ -10,7 +10,6 @@ import argparse
 import asyncio
 import sys
 
-from shared.errors import FleetError
 from shared.settings import Settings
 from workers.api.server import ServerSettings
 from workers.process import serve
@@ -41,7 +40,4 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    except FleetError as error:
-        sys.exit(str(error))
+    main(sys.argv[1:])

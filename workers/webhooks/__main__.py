@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 
 from shared.aws import connect
 from shared.clock import SystemClock
-from shared.errors import FleetError
 from shared.settings import Settings
 from shared.store.beats import Beats
 from workers.beating import beating
@@ -35,7 +33,4 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m workers.webhooks", description=__doc__)
     parser.add_argument("--without-stream", action="store_true", help="leave the table's stream to others")
     chosen = parser.parse_args()
-    try:
-        serve(lambda stop: main(stop, stream=not chosen.without_stream), worker="webhooks")
-    except FleetError as error:
-        sys.exit(str(error))
+    serve(lambda stop: main(stop, stream=not chosen.without_stream), worker="webhooks")

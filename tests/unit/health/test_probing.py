@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
-from shared.errors import ConflictError
+from shared.errors import InvalidError
 from shared.health.beats import STALLED_AFTER
 from shared.settings import Settings
 from workers import probe
@@ -130,7 +130,7 @@ async def test_a_port_that_is_taken_is_told_with_the_settings_that_decide_it(pas
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         settings = Settings(probe_port=taken.getsockname()[1])
-        with pytest.raises(ConflictError, match=r"127\.0\.0\.1:\d+.*GPUFLEET_PROBE_HOST, GPUFLEET_PROBE_PORT"):
+        with pytest.raises(InvalidError, match=r"GPUFLEET_PROBE_PORT: \d+: must be .*GPUFLEET_PROBE_HOST is 127\.0\.0\.1\): .*in use"):
             async with probed(settings, LoopVitals(passes), stop):
                 pass
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,14 +13,30 @@ from shared.clusters.kept_logs import KeptExecutions
 from shared.clusters.kinds import JOB
 from shared.clusters.listing import whole_list
 from shared.clusters.observed import observed
-from shared.clusters.reaching import reach
+from shared.clusters.reaching import cluster_told, reach
+from shared.errors import InvalidError, Problem
+from shared.health.beats import Beat
 from shared.jobs.ports import Observed
 from shared.jobs.reconciliation import Finding, Found, Reconciliation
 from shared.jobs.regions import RegionControl
 from shared.settings import Settings
 from shared.store.regions import Regions
+from shared.store.table import Table
 from workers.assembly import assemble
+from workers.fleet_seen import other_regions, running_since
 from workers.process import owner
+
+MUST_NOT_RUN = ("dispatcher", "observer", "sweeper", "ingest")
+"""The workers that would claim, judge or accept jobs by what the table has not yet been told."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Looked:
+    """How many of the fleet's objects were found on a region's cluster."""
+
+    region: str
+    cluster: str
+    objects: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,12 +47,27 @@ class Settled:
     written: bool | None
 
 
-async def reconcile(settings: Settings, aws: Aws, *, restored_to: datetime, apply: bool) -> list[Settled]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """What was found, where, and where not; `running` are workers that seem to run, though none should."""
+
+    settled: Sequence[Settled]
+    looked: Sequence[Looked]
+    left_out: Sequence[str] = ()
+    running: Sequence[Beat] = ()
+
+
+async def reconcile(settings: Settings, aws: Aws, *, restored_to: datetime, apply: bool, leave_out: Collection[str] = ()) -> Report:
     """Find what the table has forgotten; with `apply`, drain every region first and write what the table has to know.
+
+    Raises InvalidError, before anything is done, where the table knows a region that is neither the fleet's by its settings nor one of
+    `leave_out`: a job may run there that would run a second time.
 
     Raises UnavailableError where the table, the bucket or a cluster doesn't answer: then it is begun again, once it does.
     """
     core = await assemble(settings, aws)
+    await _require_all_regions(core.table, settings.regions, leave_out)
+    running = await running_since(core.table, MUST_NOT_RUN, restored_to, now=core.clock.now())
     me = owner("reconcile")
     if apply:
         control = RegionControl(statuses=Regions(core.table), regions=settings.regions, doorbell=core.doorbell, clock=core.clock)
@@ -47,7 +79,27 @@ async def reconcile(settings: Settings, aws: Aws, *, restored_to: datetime, appl
         store=core.store, logs=KeptExecutions(core.objects), changes=core.changes, clock=core.clock, ids=core.ids, owner=me
     )
     findings = await engine.examine(objects, restored_to=restored_to)
-    return [Settled(finding=one, written=await _settled(engine, one) if apply else None) for one in findings]
+    return Report(
+        settled=[Settled(finding=one, written=await _settled(engine, one) if apply else None) for one in findings],
+        looked=[Looked(region=region, cluster=cluster_told(settings, region), objects=len(seen)) for region, seen in objects.items()],
+        left_out=sorted(leave_out),
+        running=running,
+    )
+
+
+async def _require_all_regions(table: Table, regions: Sequence[str], leave_out: Collection[str]) -> None:
+    both = [Problem(pointer="--leave-out", value=one, rule="must not be one of GPUFLEET_REGIONS") for one in leave_out if one in regions]
+    missing = [
+        Problem(
+            pointer="GPUFLEET_REGIONS",
+            value=",".join(regions),
+            rule=f"must name {region} too, of which the table knows by {why}; --leave-out {region} where its cluster is no more",
+        )
+        for region, why in (await other_regions(table, regions)).items()
+        if region not in leave_out
+    ]
+    if both or missing:
+        raise InvalidError([*both, *missing])
 
 
 async def _settled(engine: Reconciliation, finding: Finding) -> bool | None:

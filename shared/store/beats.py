@@ -25,7 +25,10 @@ class Beats:
         await self._table.put(keys.beat(beat.worker, beat.region, beat.owner) | items.to_item(beat) | {"expires": expires})
 
     async def latest(self) -> list[Beat]:
-        """What was last told of each loop that has not ended, at most a thousand: one query."""
+        """What was last told of each loop that has not ended: one query."""
+        return [beat for beat in await self.all() if not beat.ended]
+
+    async def all(self) -> list[Beat]:
+        """What was last told of each loop within a day, of those that have ended too, at most a thousand: one query."""
         page = await self._table.query(key_condition="pk = :pk", values={":pk": keys.BEATS}, limit=_MOST)
-        beats = [items.from_item(Beat, item) for item in page.items]
-        return [beat for beat in beats if not beat.ended]
+        return [items.from_item(Beat, item) for item in page.items]

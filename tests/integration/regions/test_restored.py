@@ -6,16 +6,21 @@ Restoring is replacing the content of the table by an earlier export of it.
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import suppress
 from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 
+from shared.errors import InvalidError
+from shared.health.beats import Beat
 from shared.jobs import transitions
 from shared.jobs.model import StopIntent
 from shared.jobs.reconciliation import REMOVED_AFTER, Found
 from shared.jobs.states import State
+from shared.store.beats import Beats
+from shared.store.regions import Regions
 from tests.integration.region import job
 from tests.integration.regions.conftest import EAST, WEST
 from tests.integration.regions.test_draining import drain, worked
@@ -110,7 +115,7 @@ async def test_no_execution_runs_a_second_time_after_a_restore(pair, control, tm
     settings = east.settings.model_copy(update={"kubeconfig": tmp_path / "kubeconfig"})
 
     looked = await reconcile(settings, east.aws, restored_to=at, apply=False)
-    told = {next(name for name, head in jobs.items() if head.id == one.finding.job_id): one.finding.found for one in looked}
+    told = {next(name for name, head in jobs.items() if head.id == one.finding.job_id): one.finding.found for one in looked.settled}
     assert told == {
         "interrupted": Found.TAKE_UP,
         "started": Found.TAKE_UP,
@@ -122,9 +127,9 @@ async def test_no_execution_runs_a_second_time_after_a_restore(pair, control, tm
     assert (await east.head(jobs["started"].id)).state is State.QUEUED
 
     written = await reconcile(settings, east.aws, restored_to=at, apply=True)
-    assert {one.written for one in written} == {True, None}
+    assert {one.written for one in written.settled} == {True, None}
     again = await reconcile(settings, east.aws, restored_to=at, apply=True)
-    assert [one.finding.found for one in again] == [Found.FORGOTTEN]
+    assert [one.finding.found for one in again.settled] == [Found.FORGOTTEN]
 
     await worked(*pair)
     await east.until(jobs["succeeded"].id, State.SUCCEEDED)
@@ -161,10 +166,10 @@ async def test_of_a_time_long_ago_nothing_that_left_no_trace_is_run(pair, contro
     now = east.core.clock.now()
 
     lately = await reconcile(settings, east.aws, restored_to=now - REMOVED_AFTER + timedelta(minutes=5), apply=True)
-    assert lately == []
+    assert lately.settled == []
     long_ago = await reconcile(settings, east.aws, restored_to=now - REMOVED_AFTER, apply=True)
 
-    assert [(one.finding.job_id, one.finding.found) for one in long_ago] == [(head.id, Found.UNTRACED)]
+    assert [(one.finding.job_id, one.finding.found) for one in long_ago.settled] == [(head.id, Found.UNTRACED)]
     failed = await east.head(head.id)
     assert (failed.state, failed.reason) == (State.FAILED, "restored")
 
@@ -183,3 +188,55 @@ async def test_a_cluster_that_does_not_answer_lets_nothing_be_written(pair, tmp_
     assert await east.head(head.id) == head
     with suppress(KeyError):
         west.server.faults.clear()
+
+
+async def test_a_region_that_the_table_knows_is_not_left_out_unasked(pair, control, tmp_path):
+    """By an operator's decision, an observer's report, or a worker's beat where the region is none of AWS's."""
+    east, _ = pair
+    everything = east.settings.model_copy(update={"kubeconfig": tmp_path / "kubeconfig"})
+    part = everything.model_copy(update={"regions": (EAST,)})
+    now = east.core.clock.now()
+
+    async def looked(settings, **options):
+        return await reconcile(settings, east.aws, restored_to=now, apply=True, **options)
+
+    assert [one.region for one in (await looked(part)).looked] == [EAST]
+    await control.resume(EAST, by="ada", reason=None)
+    await drain(control, WEST)
+    beats = Beats(east.core.table)
+    await beats.put(Beat(worker="observer", region="mars-1", owner="mars-1/host/1", at=now, ended=True))
+    with pytest.raises(InvalidError) as refused:
+        await looked(part)
+    assert [(one.pointer, one.value, one.rule.split()[2]) for one in refused.value.problems] == [
+        ("GPUFLEET_REGIONS", EAST, WEST),
+        ("GPUFLEET_REGIONS", EAST, "mars-1"),
+    ]
+    assert not (await Regions(east.core.table).status(EAST)).drained
+    with pytest.raises(InvalidError, match="--leave-out"):
+        await looked(everything, leave_out=[WEST, "mars-1"])
+
+    told = await looked(part, leave_out=[WEST, "mars-1"])
+
+    assert (told.left_out, [one.region for one in told.looked]) == ([WEST, "mars-1"], [EAST])
+    assert told.looked[0].cluster == f"context {EAST} of {tmp_path / 'kubeconfig'}"
+
+
+async def test_workers_that_run_over_the_restored_table_are_told(pair, tmp_path):
+    east, _ = pair
+    settings = east.settings.model_copy(update={"kubeconfig": tmp_path / "kubeconfig"})
+    now = east.core.clock.now()
+    at = now - timedelta(minutes=30)
+    beats = Beats(east.core.table)
+    runs = Beat(worker="dispatcher", region=EAST, owner="east/elsewhere/1", at=now)
+    for beat in (
+        runs,
+        runs.model_copy(update={"owner": "east/elsewhere/2", "ended": True}),
+        runs.model_copy(update={"owner": "east/elsewhere/3", "at": at - timedelta(minutes=1)}),
+        runs.model_copy(update={"owner": "east/elsewhere/4", "worker": "costs"}),
+        runs.model_copy(update={"owner": f"{EAST}/{socket.gethostname()}/{2**22 + 1}"}),
+    ):
+        await beats.put(beat)
+
+    told = await reconcile(settings, east.aws, restored_to=at, apply=False)
+
+    assert told.running == [runs]

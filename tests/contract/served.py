@@ -199,7 +199,7 @@ def region_served(endpoint: str, folder: Path) -> Iterator[ServedRegion]:
 
 
 async def _furnish(core: Core) -> None:
-    """What no request makes: a key that is known beforehand, a message that became no job."""
+    """What no request makes: a key that is known beforehand, a message that became no job, a report of the schedule."""
     kept, _ = api_key("tests", rights=Right)
     digest = hashlib.sha256(_SECRET.encode()).hexdigest()
     await core.api_keys.put(kept.model_copy(update={"id": _KEY_ID, "digest": digest}))
@@ -214,6 +214,8 @@ async def _furnish(core: Core) -> None:
             version=1, region=REGION, cluster=REGION, observer="o", hour=hour, all_pods=True, covered=covered, nodes=[node], pods=[]
         )
         await core.objects.put(document_key(usage), encode(usage))
+    assert core.costing is not None
+    await core.costing.reporter(REGION).report(Window(hour_of(now) - HOUR, hour_of(now)))  # as the schedule does
 
 
 async def _refailed(deliveries: Deliveries, delivery: Delivery) -> None:

@@ -222,7 +222,8 @@ def rotate(
     from shared.webhooks.rotation import MAX_OVERLAP
     from workers.cli.webhook_client import WebhookClient
 
-    wanted: dict[str, Any] = {"overlap_seconds": 0 if overlap == "0" else seconds_of(overlap, field="--overlap", most=MAX_OVERLAP)}
+    none = overlap in {"0", "0s", "0m", "0h", "0d"}
+    wanted: dict[str, Any] = {"overlap_seconds": 0 if none else seconds_of(overlap, field="--overlap", most=MAX_OVERLAP)}
     if secret:
         wanted["secret"] = secret
     with WebhookClient(api, key) as client:

@@ -276,7 +276,7 @@ def test_a_rotation_prints_the_new_secret_alone(api: FakeApi, gpufleet: Run, cap
     assert api.bodies() == [{"overlap_seconds": 86_400}]
 
 
-@pytest.mark.parametrize(("overlap", "seconds"), [("0", 0), ("30m", 1800), ("7d", 7 * 86_400)])
+@pytest.mark.parametrize(("overlap", "seconds"), [("0", 0), ("0h", 0), ("30m", 1800), ("7d", 7 * 86_400)])
 def test_the_overlap_is_a_choice(api: FakeApi, gpufleet: Run, overlap: str, seconds: int) -> None:
     api.on("POST", f"{WEBHOOK}/rotate", {"webhook": ONE, "secret": None, "overlap_until": None})
 

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +15,6 @@ from shared.store.lifecycle import LIFECYCLE
 from tests.infra.stacks.assembly import ACCOUNT, KEY
 
 pytestmark = [pytest.mark.infra, pytest.mark.timeout(300)]
-ROOT = Path(__file__).parents[3]
 BUCKET = f"gpufleet-{ACCOUNT}-us-east-1"
 
 
@@ -242,27 +237,3 @@ def test_what_others_need_is_told_as_outputs(two):
     assert {"TableName", "BucketName", "ApiUrl", "KeyArn", "QueueUrlSubmissions", "QueueUrlDispatchEuWest1"} <= set(outputs)
     described = {one.get("Description") for one in outputs.values()}
     assert set(settings(two).queues()) <= described
-
-
-def command(folder, **variables):
-    """`python -m infra.cdk` in a folder in which nothing is built."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "CDK_OUTDIR": str(folder / "out")} | variables
-    return subprocess.run([sys.executable, "-m", "infra.cdk"], cwd=folder, env=environment, capture_output=True, text=True, timeout=100)
-
-
-def test_a_package_that_is_missing_is_told_with_the_command_that_makes_it(tmp_path):
-    done = command(tmp_path)
-
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == "build/lambdas/api.zip is missing: `make lambdas` makes the packages of the functions"
-
-
-def test_settings_that_are_wrong_are_told_before_anything_is_made(tmp_path):
-    path = tmp_path / "settings.toml"
-    path.write_text('control_region = "mars"\nregions = []\n')
-    done = command(tmp_path, GPUFLEET_INFRA_SETTINGS=str(path))
-
-    assert done.returncode == 2
-    assert '/control_region: "mars": must be a region of AWS with EKS' in done.stderr
-    assert "/regions: must have at least 1 item, not 0" in done.stderr
-    assert not (tmp_path / "out").exists()

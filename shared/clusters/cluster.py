@@ -16,7 +16,7 @@ from shared.clusters.api import JSON_PATCH, KubernetesApi
 from shared.clusters.errors import NOTHING_DONE, ApiError, MissingError, RejectedError, TakenError
 from shared.clusters.kinds import JOB, POD
 from shared.clusters.kueue import Queues
-from shared.clusters.observed import disruption, observed, owner_of
+from shared.clusters.observed import disruption, is_orphan, observed, owner_of
 from shared.clusters.support import apply_supporting
 from shared.errors import UnavailableError
 from shared.jobs.ports import Bundle, Observed, RefusedError, StrangerError
@@ -112,9 +112,21 @@ class KubernetesCluster:
 
     async def pods_left(self, namespace: str, job_id: str, execution: int) -> bool:
         """Whether a pod of the execution still runs or may run. Pods outlive an object that others deleted in the background."""
-        selector = f"{names.JOB_ID}={job_id},{names.EXECUTION}={execution}"
-        async with aclosing(self._pods(namespace, {"labelSelector": selector, "fieldSelector": NOT_ENDED, "limit": "1"})) as pods:
+        async with aclosing(self._pods(namespace, _left(job_id, execution) | {"limit": "1"})) as pods:
             return await anext(pods, None) is not None
+
+    async def clear_pods(self, namespace: str, job_id: str, execution: int, uid: str) -> bool:
+        """Delete the execution's pods that its object, of that UID and gone, left without an owner; True when no pod is left at all.
+
+        A pod that has an owner goes with it, or belongs to somebody who has taken it over: it is waited for.
+        """
+        clear = True
+        async with aclosing(self._pods(namespace, _left(job_id, execution) | {"limit": PAGE})) as pods:
+            async for pod in pods:
+                clear = False
+                if is_orphan(pod, of=uid):
+                    await self._delete_pod(namespace, pod["metadata"])
+        return clear
 
     async def delete(self, namespace: str, name: str, uid: str) -> bool:
         """Delete the object of that UID and then its pods; True when it is gone, False while its pods are still going."""
@@ -129,6 +141,17 @@ class KubernetesCluster:
             raise UnavailableError(str(error)) from error
         # A Status says that it is done; while finalizers hold the object, the object itself comes back.
         return answer.get("kind") == "Status"
+
+    async def _delete_pod(self, namespace: str, metadata: Mapping[str, Any]) -> None:
+        """Delete a pod as it was read, so that nobody has taken it over since; one that has changed is for the next look."""
+        preconditions = {name: metadata[name] for name in ("uid", "resourceVersion")}
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
+        try:
+            await self._api.request("DELETE", POD.path(namespace, metadata["name"]), body=options)
+        except (MissingError, TakenError):
+            return
+        except ApiError as error:
+            raise UnavailableError(str(error)) from error
 
     def _adopt(self, found: Mapping[str, Any], job_id: str, execution: int, spec_hash: str) -> Observed:
         seen = observed(found)
@@ -189,6 +212,12 @@ class KubernetesCluster:
         if found is not None and found["metadata"]["uid"] == uid:
             raise UnavailableError(str(taken)) from taken
         return True
+
+
+def _left(job_id: str, execution: int) -> dict[str, str]:
+    """The query for the pods of an execution that have not ended."""
+    selector = f"{names.MANAGED}=true,{names.JOB_ID}={job_id},{names.EXECUTION}={execution}"
+    return {"labelSelector": selector, "fieldSelector": NOT_ENDED}
 
 
 def _pointer(key: str) -> str:

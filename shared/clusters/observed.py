@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from shared.clusters import names
 from shared.jobs.model import PodCounts
 from shared.jobs.ports import Observed
 
 Document = Mapping[str, Any]
+CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
+"""Label that the API server writes into a Job's pod template: the Job's UID. It stays on pods that lose their Job."""
 
 
 def observed(job: Document) -> Observed | None:
@@ -65,6 +67,17 @@ def disruption(pod: Document) -> str | None:
     if found is None:
         return None
     return ": ".join(part for part in (found.get("reason"), found.get("message")) if part) or "DisruptionTarget"
+
+
+def is_orphan(pod: Document, *, of: str) -> bool:
+    """Whether a pod was made for the Job of that UID, and has neither an owner any more nor anybody who is deleting it.
+
+    https://kubernetes.io/docs/concepts/architecture/garbage-collection/#orphaned-dependents
+    """
+    metadata: Document = pod["metadata"]
+    if metadata.get("ownerReferences") or metadata.get("deletionTimestamp") is not None:
+        return False
+    return (metadata.get("labels") or {}).get(CONTROLLER_UID) == of
 
 
 def owner_of(job: Document) -> str:

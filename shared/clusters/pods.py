@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from shared.clusters import names
 from shared.clusters.nodes import gpus_of
-from shared.clusters.observed import disruption
+from shared.clusters.observed import CONTROLLER_UID, disruption
 from shared.costs.model import PodUsage
 
 ENDED_PHASES: Final = frozenset({"Succeeded", "Failed"})
@@ -25,7 +25,7 @@ class ContainerView:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PodView:
-    """What is kept of a pod. `job_uid` is the UID of the Job that controls it; `gpus` is what its containers ask for.
+    """What is kept of a pod. `job_uid` is the UID of the Job that it was made for; `gpus` is what its containers ask for.
 
     `usage` is None before the pod has a place, and where the feed wasn't asked for it.
     """
@@ -56,17 +56,22 @@ class PodView:
 
 
 def pod_view(pod: Mapping[str, Any], *, usage: PodUsage | None = None) -> PodView | None:
-    """What is to be kept of a pod, with what it uses where that was read too; None for one that no Job controls."""
+    """What is to be kept of a pod, with what it uses where that was read too; None for one that was made for no Job.
+
+    A Job that is deleted without its pods leaves them without an owner; their label still says whose they were.
+    """
     metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
-    owner = next((one for one in metadata.get("ownerReferences") or () if one.get("controller") and one.get("kind") == "Job"), None)
-    if owner is None:
+    labels = metadata.get("labels") or {}
+    owners = (one["uid"] for one in metadata.get("ownerReferences") or () if one.get("controller") and one.get("kind") == "Job")
+    job_uid = labels.get(CONTROLLER_UID) or next(owners, None)
+    if job_uid is None:
         return None
     return PodView(
         namespace=metadata["namespace"],
         name=metadata["name"],
         uid=metadata["uid"],
-        job_uid=owner["uid"],
-        job_id=str((metadata.get("labels") or {}).get(names.JOB_ID, "")),
+        job_uid=job_uid,
+        job_id=str(labels.get(names.JOB_ID, "")),
         phase=status.get("phase") or "Pending",
         node=spec.get("nodeName"),
         gpus=gpus_of_pod(spec),

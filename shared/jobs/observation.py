@@ -6,7 +6,6 @@ read in batches when an object is first of interest, kept, and corrected by the 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -14,7 +13,6 @@ from datetime import timedelta
 import structlog
 
 from shared.clock import Clock
-from shared.errors import UnavailableError
 from shared.jobs import transitions
 from shared.jobs.change import Change, Moment
 from shared.jobs.changes import Changes
@@ -72,7 +70,10 @@ class Observation:
         self._settled: set[str] = set()
 
     async def handle(self, fact: Fact) -> timedelta | None:
-        """See to one fact; returns how long from now it should be looked at again, if at all. Raises UnavailableError."""
+        """See to one fact; returns how long from now it should be looked at again, if at all.
+
+        Raises UnavailableError where it can't be seen to yet: a part that is needed doesn't answer, or pods of what is gone are left.
+        """
         seen = fact.seen
         if seen.uid in self._settled:
             if fact.gone:
@@ -88,7 +89,7 @@ class Observation:
             return None
         verdict = judge_gone(head, seen) if fact.gone else judge_present(head, seen)
         if fact.gone and verdict is not Verdict.NOTHING:
-            await self._stopping.await_pods(head)
+            await self._stopping.clear_pods(head)
         if verdict is Verdict.NOTHING and is_placeless(head, seen):
             return await self._tell_placeless(head, seen)
         await self._carry_out(verdict, head, fact)
@@ -230,15 +231,3 @@ def _unseen(head: Head) -> Observed:
         suspended=False,
         deleting=False,
     )
-
-
-async def work(observation: Observation, fact: Fact) -> timedelta | None:
-    """Handle one fact, trying again for as long as a part that is needed does not answer."""
-    pause = 0.2
-    while True:
-        try:
-            return await observation.handle(fact)
-        except UnavailableError as error:
-            log.warning("fact not handled yet", job=fact.seen.job_id, error=str(error))
-            await asyncio.sleep(max(pause, error.retry_after or 0.0))
-            pause = min(pause * 2, 10.0)

@@ -178,6 +178,10 @@ class Cluster(Protocol):
         """Whether a pod of the execution still runs or may run. Pods outlive an object that others deleted in the background."""
         ...
 
+    async def clear_pods(self, namespace: str, job_id: str, execution: int, uid: str) -> bool:
+        """Delete the execution's pods that its object, of that UID and gone, left without an owner; True when no pod is left at all."""
+        ...
+
     async def delete(self, namespace: str, name: str, uid: str) -> bool:
         """Delete the object of that UID and then its pods; True when it is gone, False while its pods are still going."""
         ...

@@ -16,7 +16,7 @@ from shared.jobs.ports import Cluster, JobStore, LogKeeper, Meter, Observed, Ren
 from shared.jobs.states import State
 
 PODS_SECONDS = 2.0
-"""How long until pods that are still ending are looked at again."""
+"""How long at least until pods that are left are looked at again."""
 
 
 class Stopping:
@@ -80,16 +80,20 @@ class Stopping:
                 await self._logs.keep(head)
             if not await self._cluster.delete(head.namespace, name, found.uid):
                 return
-        await self.await_pods(head)
+        # Others may have deleted the object and not its pods. Before its commit an execution has none.
+        if head.object is not None and await self._cluster.pods_left(head.namespace, head.id, head.execution):
+            return
         await self.complete(head)
 
-    async def await_pods(self, head: Head) -> None:
-        """Raise UnavailableError while a pod of the execution is left: others may have deleted the object in the background.
+    async def clear_pods(self, head: Head) -> None:
+        """The head's committed object is gone: delete what it left to nobody. Raises UnavailableError while a pod of the execution is left.
 
-        Before its commit an execution has no pods.
+        Whoever deletes an object decides what becomes of its pods: `--cascade=orphan` leaves them, running, to nobody.
         """
-        if head.object is not None and await self._cluster.pods_left(head.namespace, head.id, head.execution):
-            raise UnavailableError(f"pods of {head.object.name} are still ending", retry_after=PODS_SECONDS)
+        if head.object is None:
+            return
+        if not await self._cluster.clear_pods(head.namespace, head.id, head.execution, head.object.uid):
+            raise UnavailableError(f"pods of {head.object.name}, which is gone, are left", retry_after=PODS_SECONDS)
 
     async def complete(self, head: Head, *, seen: Observed | None = None) -> Head:
         """The cluster confirmed that nothing is left of the execution that was to be stopped; `seen` is what was last seen of it."""

@@ -113,7 +113,7 @@ class Users:
         while not self._head(plan).state.terminal:
             head = self._head(plan)
             if head.object is not None:
-                policy = self._chance.choice(("Background", "Foreground"))
+                policy = self._chance.choice(("Background", "Foreground", "Orphan"))
                 found = self._kubectl(head, "DELETE", f"{JOBS}/{head.object.name}", {"propagationPolicy": policy})
                 self._tell(f"kubectl delete job {head.object.name} --cascade={policy}: {found.get('code', 200)}")
             await asyncio.sleep(self._chance.uniform(1.0, 60.0))

@@ -14,7 +14,7 @@ from shared.clusters.nodes import NodeView
 from shared.clusters.pods import PodIndex, PodView
 from shared.clusters.watch import Changed, Deleted, Item, Listed
 from shared.errors import FleetError
-from shared.jobs.observation import Fact, Observation, work
+from shared.jobs.observation import Fact, Observation
 from shared.jobs.ports import Observed
 from workers.loops import Passes
 from workers.observer.facts import FactQueue
@@ -161,7 +161,7 @@ class ObserverLoop:
         )
 
     async def _handle(self, fact: Fact) -> timedelta | None:
-        pause = await work(self._observation, fact)
+        pause = await self._observation.handle(fact)
         if fact.gone or fact.seen.complete or fact.seen.failed_reason is not None:
             self._index.ended(fact.seen.uid)
         return pause

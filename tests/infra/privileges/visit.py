@@ -169,13 +169,17 @@ class Visit:
             await self.until(job_id, "succeeded")
 
     async def what_nobody_told(self) -> None:
-        """An object that nobody committed, of a job that has ended; and a pass of dispatch by hand."""
+        """An object that nobody committed, of a job that has ended; one deleted without its pods; and a pass of dispatch by hand."""
         path = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
         for region in self.fleet.options.regions:
             job_id = await self.submit("ended", target_region=region)
             ended = (await self.until(job_id, "succeeded"))["executions"][-1]["object"]["name"]
             await self.on_cluster(region, "POST", path, json=stray(await self.on_cluster(region, "GET", f"{path}/{ended}")))
             await until(lambda region=region, ended=ended: self._is_gone(region, f"{path}/{ended}-stray"), "a stray object is deleted")
+            job_id = await self.submit("left", manifest=a_job("left", duration=600), target_region=region)
+            left = (await self.until(job_id, "running"))["executions"][-1]["object"]["name"]
+            await self.on_cluster(region, "DELETE", f"{path}/{left}", params={"propagationPolicy": "Orphan"})
+            await self.until(job_id, "failed")
         region = self.fleet.options.regions[0]
         with self.fleet.paused(f"dispatcher-{region}-1"):
             job_id = await self.submit("polled", target_region=region, supporting=supporting("polled"))

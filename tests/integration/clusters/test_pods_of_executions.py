@@ -70,3 +70,93 @@ async def test_a_namespace_that_is_gone_has_no_pods(cluster, server):
         server.faults.add(Fault(method="GET", path="/pods$", action="answer", status=404))
     assert not await cluster.pods_left("gone", JOB_ID, 1)
     assert await cluster.disruption("gone", "train") is None
+
+
+async def orphaned(cluster, api, **plan):
+    """An object that was deleted without its pod, which runs on."""
+    made = await released(cluster, hang="true", **plan)
+    async with asyncio.timeout(10):
+        await until(pod_feed(api), runs)
+        await api.request("DELETE", JOB.path(NAMESPACE, made.name), body={"propagationPolicy": "Orphan"})
+        await until(job_feed(api), lambda item: item == Listed(objects=[]) or isinstance(item, Deleted))
+    return made
+
+
+async def pods(api):
+    return (await api.request("GET", POD.path(NAMESPACE)))["items"]
+
+
+async def cleared(cluster, uid):
+    async with asyncio.timeout(10):
+        while not await cluster.clear_pods(NAMESPACE, JOB_ID, 1, uid):
+            await asyncio.sleep(0.02)
+
+
+async def test_pods_that_an_object_left_to_nobody_are_deleted(cluster, api):
+    made = await orphaned(cluster, api, parallelism=3)
+    assert not await cluster.clear_pods(NAMESPACE, JOB_ID, 1, made.uid)
+    assert all(pod["metadata"]["deletionTimestamp"] for pod in await pods(api))
+    await cleared(cluster, made.uid)
+    assert await pods(api) == []
+
+
+async def test_a_pod_that_is_going_is_waited_for_and_not_deleted_again(cluster, api, server):
+    made = await orphaned(cluster, api)
+    await cluster.clear_pods(NAMESPACE, JOB_ID, 1, made.uid)
+    server.faults.add(Fault(method="DELETE", action="answer", status=500, times=100))
+    await cleared(cluster, made.uid)
+
+
+async def test_pods_of_an_object_that_stands_are_left_to_it(cluster, api):
+    made = await released(cluster, hang="true")
+    async with asyncio.timeout(10):
+        await until(pod_feed(api), runs)
+    assert not await cluster.clear_pods(NAMESPACE, JOB_ID, 1, made.uid)
+    (pod,) = await pods(api)
+    assert "deletionTimestamp" not in pod["metadata"]
+
+
+async def another_owner(api):
+    """What a pod says that somebody has taken over."""
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner", "namespace": NAMESPACE}}
+    made = await api.request("POST", f"/api/v1/namespaces/{NAMESPACE}/configmaps", body=owner)
+    return {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": made["metadata"]["uid"]}]}
+
+
+async def another_job(api):
+    """What a pod says that was made for another Job."""
+    return {"labels": {"batch.kubernetes.io/controller-uid": "00000000-0000-0000-0000-000000000000"}}
+
+
+@pytest.mark.parametrize("change", [another_owner, another_job])
+async def test_a_pod_of_somebody_else_is_waited_for(cluster, api, change):
+    made = await orphaned(cluster, api)
+    (pod,) = await pods(api)
+    body, path = {"metadata": await change(api)}, POD.path(NAMESPACE, pod["metadata"]["name"])
+    await api.request("PATCH", path, body=body, content_type="application/merge-patch+json")
+    assert not await cluster.clear_pods(NAMESPACE, JOB_ID, 1, made.uid)
+    (left,) = await pods(api)
+    assert "deletionTimestamp" not in left["metadata"]
+
+
+async def test_pods_of_another_execution_are_not_asked_for(cluster, api):
+    made = await orphaned(cluster, api)
+    assert await cluster.clear_pods(NAMESPACE, JOB_ID, 2, made.uid)
+    (left,) = await pods(api)
+    assert "deletionTimestamp" not in left["metadata"]
+
+
+@pytest.mark.parametrize("status", [403, 500])
+async def test_a_pod_that_may_not_be_deleted_is_tried_again(cluster, api, server, status):
+    made = await orphaned(cluster, api)
+    server.faults.add(Fault(method="DELETE", path="/pods/", action="answer", status=status))
+    with pytest.raises(UnavailableError):
+        await cluster.clear_pods(NAMESPACE, JOB_ID, 1, made.uid)
+
+
+@pytest.mark.parametrize("status", [404, 409])
+async def test_a_pod_that_has_gone_or_changed_is_for_the_next_look(cluster, api, server, status):
+    made = await orphaned(cluster, api)
+    server.faults.add(Fault(method="DELETE", path="/pods/", action="answer", status=status))
+    assert not await cluster.clear_pods(NAMESPACE, JOB_ID, 1, made.uid)
+    await cleared(cluster, made.uid)

@@ -79,7 +79,9 @@ class Kubelet:
         if "deletionTimestamp" in metadata and not sandbox.terminating:
             sandbox.terminating = True
             sandbox.cancel()
-            seconds = min(float(metadata.get("deletionGracePeriodSeconds") or 0), self._world.pace.termination)
+            planned = sandbox.plan.termination if sandbox.plan is not None else None
+            needed = planned if planned is not None else self._world.pace.termination
+            seconds = min(float(metadata.get("deletionGracePeriodSeconds") or 0), needed)
             self._later(pod.uid, seconds, self._terminate)
 
     def _later(self, uid: str, seconds: float, action: Callable[[Entry, _Sandbox], None]) -> None:

@@ -11,6 +11,7 @@
 | `interrupt-times` | how many pods are evicted so; 1 where it is absent |
 | `interrupt-reason` | the reason of `DisruptionTarget`; `EvictionByEvictionAPI` where it is absent |
 | `hang` | "true": the containers never end |
+| `termination` | seconds that the containers take to end once they are told to, at most their grace period |
 
 Attempts and interruptions are counted over all Jobs that carry the same `gpufleet.io/job-id`, so that a list goes on when a fleet
 tries again with a new Job. An attempt counts when its containers exit, an interruption when its pod starts.
@@ -41,6 +42,7 @@ class Plan:
     rotate: int | None
     interrupt_after: float | None
     interrupt_reason: str
+    termination: float | None
 
 
 def _number(text: str | None, default: float) -> float:
@@ -83,6 +85,7 @@ class Steering:
             rotate=int(_number(annotations.get(f"{PREFIX}rotate-lines"), 0)) or None,
             interrupt_after=self._interruption(key, annotations),
             interrupt_reason=annotations.get(f"{PREFIX}interrupt-reason") or "EvictionByEvictionAPI",
+            termination=_number(annotations[f"{PREFIX}termination"], 0.0) if f"{PREFIX}termination" in annotations else None,
         )
 
     def _interruption(self, key: str, annotations: Mapping[str, str]) -> float | None:

@@ -118,6 +118,8 @@ def check_template(name: object, manifest: Mapping[str, Any], defaults: Mapping[
     Where a required parameter stands nothing is known yet. What the policy says of those places, of what is beneath them, and of
     what they are a part of (a sum, a rule about siblings) is left out; it is said when the template is used. But `apiVersion` and `kind`
     must stand in every template, or keys that may become them. A template whose parameters all have defaults is checked as a whole.
+
+    Raises TooLargeError where that is all that is wrong: its manifest, or what its defaults make of it, is larger than an object may be.
     """
     problems = [
         Problem(pointer=f"{MANIFEST}{place.pointer}", value=None, rule=f"must close the placeholder that it begins: {{{{{place.name}}}}}")
@@ -132,13 +134,29 @@ def check_template(name: object, manifest: Mapping[str, Any], defaults: Mapping[
     try:
         filled = fill(manifest, {**defaults, NAME: SAMPLE}, limit=policy.max_object_bytes)
     except TooLargeError as too_large:
+        if not problems:
+            raise
         return [*problems, *too_large.problems]
     made = _placed(filled.manifest, SAMPLE, None)
     namespace = None if _names_a_namespace(made) else next(iter(policy.allowed_namespaces), "")
     found = _settle(made, filled, namespace, policy)
     decided = _decided(found, filled)
     told = {problem.pointer for problem in decided}
-    return [*problems, *filled.problems, *decided, *(one for one in _without_kind(filled.manifest) if one.pointer not in told)]
+    all_found = [*problems, *filled.problems, *decided, *(one for one in _without_kind(filled.manifest) if one.pointer not in told)]
+    _raise_if_only_too_large(all_found, made, namespace, policy)
+    return all_found
+
+
+def _raise_if_only_too_large(found: list[Problem], manifest: dict[str, Any], namespace: str | None, policy: Policy) -> None:
+    if len(found) != 1:
+        return
+    try:
+        check_manifest(manifest, namespace=namespace, policy=policy, pointer=MANIFEST)
+    except TooLargeError as too_large:
+        if list(too_large.problems) == found:
+            raise
+    except (InvalidError, ForbiddenError):
+        return
 
 
 def _as_asked(problem: Problem, origins: Mapping[str, tuple[str, ...]]) -> Problem:

@@ -165,6 +165,29 @@ async def test_many_bytes_in_few_characters_are_kept_and_too_many_are_told(clien
     assert "1441792" in answer.json()["detail"][0]["msg"]
 
 
+@pytest.mark.parametrize(
+    ("fields", "pointer"),
+    [
+        ({"manifest": manifest(env=[{"name": "DATA", "value": "x" * 1_500_000}]), "parameters": {}}, "/manifest"),
+        ({"manifest": manifest(env=[{"name": "DATA", "value": "{{data}}"}]), "parameters": {"data": "x" * 1_500_000}}, "/parameters"),
+    ],
+    ids=["manifest", "filled"],
+)
+async def test_one_that_is_too_large_is_told_as_that_with_its_size_and_limit(client, fields, pointer):
+    """As jobs and manifests are; beside other faults it is one of them."""
+    await create(client)
+    made = await client.post(TEMPLATES, json=template("large", **fields))
+    replaced = await client.put(f"{TEMPLATES}/train", json=fields)
+    beside = await client.post(TEMPLATES, json=template("no name", **fields))
+
+    for answer in (made, replaced):
+        assert places(answer) == [pointer]
+        (problem,) = answer.json()["detail"]
+        assert (problem["type"], problem["ctx"]["limit"]) == ("too_large", 1_441_792)
+        assert problem["ctx"]["size"] > 1_500_000
+    assert places(beside) == ["/name", pointer]
+
+
 async def test_a_job_is_made_of_a_template(on_cluster, region):
     wanted = job(hang="true") | {"metadata": {"labels": None, "name": "other"}}
     wanted["spec"] |= {"parallelism": "{{n}}", "completions": "{{n}}"}

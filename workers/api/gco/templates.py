@@ -53,13 +53,16 @@ class TemplateRoute(StrictRoute):
         if not isinstance(document, dict) or not isinstance(document.get("manifest"), dict):
             return ()
         defaults = document.get("parameters")
-        found = await asyncio.to_thread(
-            instances.check_template,
-            document.get("name"),
-            document["manifest"],
-            defaults if isinstance(defaults, dict) and not _too_many(defaults) else {},
-            policy=request.app.state.core.policy,
-        )
+        try:
+            found: Sequence[Problem] = await asyncio.to_thread(
+                instances.check_template,
+                document.get("name"),
+                document["manifest"],
+                defaults if isinstance(defaults, dict) and not _too_many(defaults) else {},
+                policy=request.app.state.core.policy,
+            )
+        except TooLargeError as too_large:
+            found = too_large.problems
         return _not_told(found, told)
 
 

@@ -135,3 +135,27 @@ def test_parameters_of_logs(bench, name, value):
 def test_selectors(bench, selector):
     assert bench.get(JOBS, labelSelector=selector).status == 400
     assert bench.get(JOBS, fieldSelector=selector).status == 400
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", f"{PODS}/train-0/eviction"),
+        ("POST", JOBS),
+        ("PUT", f"{JOBS}/train"),
+        ("PATCH", f"{JOBS}/train"),
+        ("DELETE", f"{JOBS}/train"),
+    ],
+)
+def test_a_body_in_protobuf_is_refused_as_a_format_that_is_not_read(method, path):
+    """`kubectl drain` evicts with such a body."""
+    bench = Bench()
+    bench.post(JOBS, FULL)
+    headers = {"Content-Type": "application/vnd.kubernetes.protobuf"}
+    answer = bench.cluster.request(method, path, {}, headers, b"k8s\x00\n\x15\xff")
+
+    assert not isinstance(answer, Stream)
+    status = json.loads(answer.body)
+    assert (answer.status, status["kind"], status["status"], status["reason"]) == (415, "Status", "Failure", "UnsupportedMediaType")
+    assert "application/json" in status["message"]
+    assert bench.get(f"{JOBS}/train").status == 200

@@ -171,6 +171,11 @@ def too_large(message: str) -> RefusedError:
     return RefusedError(413, "RequestEntityTooLarge", message)
 
 
+def unreadable(message: str) -> RefusedError:
+    """415: the body is in a format that isn't read."""
+    return RefusedError(415, "UnsupportedMediaType", message)
+
+
 def not_allowed() -> RefusedError:
     """405."""
     return RefusedError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")

@@ -8,13 +8,15 @@ from typing import Any
 
 import yaml
 
-from workers.local.cluster.answers import bad_request, too_large
+from workers.local.cluster.answers import bad_request, too_large, unreadable
 from workers.local.cluster.kinds import Kind
 from workers.local.cluster.objects import Object
 from workers.local.cluster.routes import Route
 
 # kube-apiserver, the limit on any request body.
 _BODY_LIMIT = 3 * 1024 * 1024
+_PROTOBUF = "application/vnd.kubernetes.protobuf"
+_READ = ("application/json", "application/yaml")
 
 
 def media_type(headers: Mapping[str, str]) -> str:
@@ -23,6 +25,15 @@ def media_type(headers: Mapping[str, str]) -> str:
         if name.lower() == "content-type":
             return value.partition(";")[0].strip().lower()
     return "application/json"
+
+
+def refuse_unreadable(headers: Mapping[str, str], body: bytes | None) -> None:
+    """Refuse a body in protobuf, which this server doesn't read: of all resources, as an API server does that has no such encoding.
+
+    `kubectl drain` evicts that way.
+    """
+    if body and media_type(headers) == _PROTOBUF:
+        raise unreadable(f"the body of the request was in an unknown format - accepted media types include: {', '.join(_READ)}")
 
 
 def manager_name(query: Mapping[str, str], headers: Mapping[str, str]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from workers.local.cluster import service_accounts, usage
 from workers.local.cluster.agenda import Agenda
 from workers.local.cluster.answers import RefusedError, Response, Stream, no_such_path, not_allowed, not_found
+from workers.local.cluster.bodies import refuse_unreadable
 from workers.local.cluster.container_logs import read_log
 from workers.local.cluster.deletion import Deletion
 from workers.local.cluster.discovery import Discovery
@@ -164,6 +165,7 @@ class SimulatedCluster:
             if page is None:
                 raise no_such_path()
             return page
+        refuse_unreadable(headers, body)
         if route.kind.group == usage.GROUP:
             return self._usage.answer(method, route, query)
         if route.subresource in ("log", "eviction", "token"):

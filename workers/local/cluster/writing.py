@@ -15,6 +15,7 @@ from workers.local.cluster.answers import (
     invalid,
     not_found,
     too_large,
+    unreadable,
 )
 from workers.local.cluster.apply import Owners, apply, owned_leaves
 from workers.local.cluster.bodies import check_kind, decode, decode_object, manager_name, media_type
@@ -141,7 +142,7 @@ class Writing:
             changed = patches.strategic_merge(whole, content)
         else:
             # Of a custom kind nobody knows how its lists merge, so a strategic merge patch is an unknown format too.
-            raise RefusedError(415, "UnsupportedMediaType", f"the body of the request was in an unknown format: {media}")
+            raise unreadable(f"the body of the request was in an unknown format: {media}")
         if not isinstance(changed, dict) or not isinstance(changed.get("metadata"), dict):
             raise bad_request("the patch does not leave an object")
         check_kind(route.kind, changed)

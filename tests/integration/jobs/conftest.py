@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.jobs import retry, transitions
+from shared.jobs import change, retry, submission, transitions
 from shared.jobs.model import RetryPolicy
 from tests.conftest import FleetResources
 from tests.integration.region import Region, running_region
@@ -23,5 +23,6 @@ async def frail(fleet_resources: FleetResources, tmp_path: Path) -> AsyncIterato
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second until a cluster that accepts nothing is asked again, a lost bell is rung again, and a stop is tried again."""
     monkeypatch.setattr(retry, "CLUSTER_BACKOFF", RetryPolicy(max_attempts=20, backoff_seconds=1, max_backoff_seconds=1))
-    monkeypatch.setattr(transitions, "first_ring", lambda now: now + timedelta(seconds=1))
+    for module in (change, submission, transitions):
+        monkeypatch.setattr(module, "first_ring", lambda now: now + timedelta(seconds=1))
     monkeypatch.setattr(transitions, "STOP_RETRY", timedelta(seconds=1))

@@ -240,3 +240,29 @@ def test_a_namespace_goes_with_what_is_in_it(bench):
 
     assert bench.get("/api/v1/namespaces/lab").status == 404
     assert bench.get("/api/v1/pods").items == []
+
+
+def test_a_job_that_is_orphaned_goes_at_once_and_its_pods_run_on_without_an_owner(bench):
+    bench.start("train", steer={"hang": "true"})
+    (before,) = bench.pods_of("train")
+
+    assert bench.delete(f"{JOBS}/train", {"propagationPolicy": "Orphan"}).json["status"] == "Success"
+    bench.run(10)
+
+    (pod,) = bench.pods_of("train")
+    assert bench.get(f"{JOBS}/train").status == 404
+    assert (pod["metadata"]["uid"], pod["status"]["phase"]) == (before["metadata"]["uid"], "Running")
+    assert not {"ownerReferences", "deletionTimestamp"} & pod["metadata"].keys()
+
+
+@pytest.mark.parametrize(("termination", "seconds"), [("5", 5), ("600", 30)], ids=["less-than-its-grace", "more-than-its-grace"])
+def test_a_pod_may_take_long_to_go_but_no_longer_than_its_grace_period(bench, termination, seconds):
+    bench.start("train", steer={"hang": "true", "termination": termination})
+    (pod,) = bench.pods_of("train")
+    path = f"{PODS}/{pod['metadata']['name']}"
+
+    bench.delete(path)
+    bench.run(seconds - 0.5)
+    assert bench.get(path).json["status"]["phase"] == "Running"
+    bench.run(1)
+    assert bench.get(path).status == 404

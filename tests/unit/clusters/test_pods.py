@@ -66,6 +66,13 @@ def test_a_pod_that_no_job_controls_is_left_out(owners):
     assert pod_view({**POD, "metadata": {**POD["metadata"], "ownerReferences": owners}}) is None
 
 
+@pytest.mark.parametrize("owners", [None, [{"kind": "Job", "uid": "u2", "controller": True}]], ids=["nobody", "another-job"])
+def test_a_pod_that_lost_its_job_stays_that_jobs(owners):
+    labels = {**POD["metadata"]["labels"], "batch.kubernetes.io/controller-uid": "u1"}
+    seen = pod_view({**POD, "metadata": {**POD["metadata"], "labels": labels, "ownerReferences": owners}})
+    assert (seen.job_uid, seen.job_id, seen.gpus) == ("u1", "j1", 3)
+
+
 def test_pods_are_found_by_their_job():
     index = PodIndex()
     index.put(view("p1"))

@@ -20,7 +20,9 @@ PODS_SECONDS = 2.0
 
 
 class Stopping:
-    """Marks executions of one region, deletes their objects, and completes the stop. With a `meter`, ends tell what they have cost.
+    """Marks executions of one region, deletes their objects, and completes the stop.
+
+    With a `meter`, ends tell what they have cost; so whoever has none leaves the end to who has, for a while.
 
     A job may have been moved since the bell about it was rung: that this cluster has nothing of it says nothing then.
     """
@@ -82,6 +84,9 @@ class Stopping:
                 return
         # Others may have deleted the object and not its pods. Before its commit an execution has none.
         if head.object is not None and await self._cluster.pods_left(head.namespace, head.id, head.execution):
+            raise UnavailableError(f"pods of {head.object.name} are left", retry_after=PODS_SECONDS)
+        if head.object is not None and self._meter is None and self._is_fresh(head):
+            # The observer sees it go too, and knows what it has cost. Where it doesn't, the sweeper's next bell has this end it.
             return
         await self.complete(head)
 
@@ -94,6 +99,9 @@ class Stopping:
             return
         if not await self._cluster.clear_pods(head.namespace, head.id, head.execution, head.object.uid):
             raise UnavailableError(f"pods of {head.object.name}, which is gone, are left", retry_after=PODS_SECONDS)
+
+    def _is_fresh(self, head: Head) -> bool:
+        return head.stop is not None and self._clock.now() < head.stop.requested_at + transitions.STOP_RETRY
 
     async def complete(self, head: Head, *, seen: Observed | None = None) -> Head:
         """The cluster confirmed that nothing is left of the execution that was to be stopped; `seen` is what was last seen of it."""

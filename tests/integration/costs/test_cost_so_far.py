@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -18,6 +19,7 @@ from shared.jobs.spending import so_far
 from shared.jobs.states import State
 from tests.integration.region import REGION, job, running_region
 from workers.costing import costing
+from workers.dispatcher.build import build as build_dispatcher
 from workers.observer.usage import usage_account
 
 MINUTES = timedelta(minutes=5)
@@ -82,6 +84,50 @@ async def test_a_job_that_is_cancelled_costs_what_it_had_used(region):
     (event,) = await of(region, head.id, EventType.CANCELLED)
     assert event.cost.usd > 0
     assert abs(await cost_in_report(region, head.id, {1}) - event.cost.usd) <= ROUNDING
+
+
+class Later:
+    """A clock that is ahead."""
+
+    def __init__(self, clock, ahead):
+        self._clock, self._ahead = clock, ahead
+
+    def now(self):
+        return self._clock.now() + self._ahead
+
+
+async def test_who_knows_no_cost_leaves_the_end_to_who_does_for_a_while(region):
+    dispatcher, observer = await region.dispatcher(), await region.observer(region.usage_account())
+    head = await region.submit(manifest=job(hang="true"))
+    await region.until(head.id, State.RUNNING)
+    await observer.kill()
+    await region.cancel(head.id)
+    async with asyncio.timeout(20):
+        while await region.objects():
+            await asyncio.sleep(0.05)
+    await dispatcher.kill()
+
+    async def answer(core):
+        loop = await build_dispatcher(core, region.aws.sqs, region.api, region=REGION, owner="d2")
+        await loop._stopping.answer(head.id)
+        return await region.head(head.id)
+
+    assert (await answer(region.core)).state is State.RUNNING
+    ended = await answer(replace(region.core, clock=Later(region.core.clock, timedelta(seconds=11))))
+
+    assert ended.state is State.CANCELLED
+    assert ended.spent.missing == "what execution 1 used was not known when it ended"
+
+
+async def test_what_interruptions_cost_is_known_of_every_one(region):
+    await region.dispatcher()
+    await region.observer(region.usage_account())
+    await region.sweeper()
+    heads = [await region.submit(manifest=job(f"spot-{number}", duration=2, interrupt_after="1")) for number in range(8)]
+    ended = [await region.until(head.id, State.SUCCEEDED) for head in heads]
+
+    assert {head.interruptions for head in ended} == {1}
+    assert [head.spent.missing for head in ended] == [None] * len(ended)
 
 
 async def test_an_observer_that_came_late_knows_by_the_pods_that_are_left(region):

@@ -31,7 +31,7 @@ from shared.webhooks.endpoints import STRIKES
 from tests.infra.fleet import ROOT, VISITOR, EnforcedFleet
 from workers.local.demo.receiver import Receiver
 
-SECONDS = 120.0
+SECONDS = 240.0
 NAMESPACE = "gco-jobs"
 NODES = "2xg5.12xlarge,1xg5.12xlarge:spot,1xg4ad.16xlarge,9xm5.4xlarge"
 PODS = 24

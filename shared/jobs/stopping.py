@@ -18,6 +18,9 @@ from shared.jobs.states import State
 PODS_SECONDS = 2.0
 """How long at least until pods that are left are looked at again."""
 
+OBSERVER_SECONDS = 5.0
+"""How long after a stop was asked for the observer may take to see its end and tell it with its cost."""
+
 
 class Stopping:
     """Marks executions of one region, deletes their objects, and completes the stop.
@@ -85,9 +88,8 @@ class Stopping:
         # Others may have deleted the object and not its pods. Before its commit an execution has none.
         if head.object is not None and await self._cluster.pods_left(head.namespace, head.id, head.execution):
             raise UnavailableError(f"pods of {head.object.name} are left", retry_after=PODS_SECONDS)
-        if head.object is not None and self._meter is None and self._is_fresh(head):
-            # The observer sees it go too, and knows what it has cost. Where it doesn't, the sweeper's next bell has this end it.
-            return
+        if head.object is not None and self._meter is None and (seconds := self._left_to_observer(head)) > 0:
+            raise UnavailableError(f"the end of {head.object.name} is left to the observer, which knows its cost", retry_after=seconds)
         await self.complete(head)
 
     async def clear_pods(self, head: Head) -> None:
@@ -100,8 +102,11 @@ class Stopping:
         if not await self._cluster.clear_pods(head.namespace, head.id, head.execution, head.object.uid):
             raise UnavailableError(f"pods of {head.object.name}, which is gone, are left", retry_after=PODS_SECONDS)
 
-    def _is_fresh(self, head: Head) -> bool:
-        return head.stop is not None and self._clock.now() < head.stop.requested_at + transitions.STOP_RETRY
+    def _left_to_observer(self, head: Head) -> float:
+        """For how many seconds more whoever knows no cost leaves the end of a stop to the observer, which sees it too."""
+        if head.stop is None:
+            return 0.0
+        return OBSERVER_SECONDS - (self._clock.now() - head.stop.requested_at).total_seconds()
 
     async def complete(self, head: Head, *, seen: Observed | None = None) -> Head:
         """The cluster confirmed that nothing is left of the execution that was to be stopped; `seen` is what was last seen of it."""

@@ -14,6 +14,7 @@ from shared.costs.model import RowKind, Window, exact_sum
 from shared.costs.rounding import QUANTUM
 from shared.costs.sources import region_prices
 from shared.costs.usage_reader import UsageReader
+from shared.errors import UnavailableError
 from shared.jobs.model import EventType, RetryPolicy
 from shared.jobs.spending import so_far
 from shared.jobs.states import State
@@ -86,14 +87,14 @@ async def test_a_job_that_is_cancelled_costs_what_it_had_used(region):
     assert abs(await cost_in_report(region, head.id, {1}) - event.cost.usd) <= ROUNDING
 
 
-class Later:
-    """A clock that is ahead."""
+class At:
+    """A clock that stands."""
 
-    def __init__(self, clock, ahead):
-        self._clock, self._ahead = clock, ahead
+    def __init__(self, moment):
+        self._moment = moment
 
     def now(self):
-        return self._clock.now() + self._ahead
+        return self._moment
 
 
 async def test_who_knows_no_cost_leaves_the_end_to_who_does_for_a_while(region):
@@ -112,8 +113,11 @@ async def test_who_knows_no_cost_leaves_the_end_to_who_does_for_a_while(region):
         await loop._stopping.answer(head.id)
         return await region.head(head.id)
 
-    assert (await answer(region.core)).state is State.RUNNING
-    ended = await answer(replace(region.core, clock=Later(region.core.clock, timedelta(seconds=11))))
+    asked = (await region.head(head.id)).stop.requested_at
+    with pytest.raises(UnavailableError, match="left to the observer") as left:
+        await answer(replace(region.core, clock=At(asked + timedelta(seconds=2))))
+    assert left.value.retry_after == 3.0
+    ended = await answer(replace(region.core, clock=At(asked + timedelta(seconds=5))))
 
     assert ended.state is State.CANCELLED
     assert ended.spent.missing == "what execution 1 used was not known when it ended"

@@ -55,7 +55,7 @@ def check_variables(environment: Mapping[str, str], metrics: Mapping[str, tuple[
 
 def _refused_by_workers(fields: Mapping[str, str], places: Mapping[str, str]) -> Iterator[Problem]:
     try:
-        Settings(**fields)  # type: ignore[arg-type]
+        Settings(**fields)  # type: ignore[arg-type] # texts, as the environment has them
     except ValidationError as error:
         for one in problems_of(error):
             _, field, *steps = one.pointer.split("/")

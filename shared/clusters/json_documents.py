@@ -65,7 +65,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     marked = RepeatedKeys(found)
     seen: set[str] = set()
     # `add` gives None, which is false: the first time of a key passes by, and is noted.
-    marked.repeated = tuple(dict.fromkeys(key for key in keys if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
+    marked.repeated = tuple(dict.fromkeys(key for key in keys if key in seen or seen.add(key)))  # type: ignore[func-returns-value] # as said
     return marked
 
 

@@ -125,5 +125,7 @@ def test_a_wrong_policy_file_is_told_before_aws_is_asked_anything(tmp_path: Path
 
     ended = subprocess.run([sys.executable, "-m", worker], env=environment, capture_output=True, text=True, timeout=60, check=False)
 
-    assert ended.returncode == 1
-    assert ended.stderr.splitlines()[-1].startswith(f"the policy file {path} (GPUFLEET_POLICY_FILE) is wrong: /allowed_namespace")
+    assert ended.returncode == 2
+    assert json.loads(ended.stderr.splitlines()[-1])["error"].startswith(
+        f"the policy file {path} (GPUFLEET_POLICY_FILE) is wrong: /allowed_namespace"
+    )

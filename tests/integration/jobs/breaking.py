@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -56,39 +55,38 @@ class DumbSqs(Client):
 
 
 class ThrottledDynamoDb(Client):
-    """Takes at most `limit` transactions' writes a second on any one partition key, of the table or of an index; cancels the rest."""
+    """Takes `burst` transactions on any one partition key, of the table or of an index; cancels each further one `times` times first.
+
+    It counts tries and not seconds, so that a slow machine meets as many throttles as a fast one.
+    """
 
     KEYS = ("pk", "ready_pk", "due_pk", "state_pk", "namespace_pk")
 
-    def __init__(self, inner: Any, *, limit: int) -> None:
+    def __init__(self, inner: Any, *, burst: int, times: int) -> None:
         super().__init__(inner)
-        self._limit = limit
-        self._writes: dict[str, deque[float]] = defaultdict(deque)
+        self._burst = burst
+        self._times = times
+        self._taken: Counter[str] = Counter()
+        self._refused: Counter[str] = Counter()
         self.throttled = 0
 
     async def transact_write_items(self, **request: Any) -> Any:
         wanted = [self._partitions(action) for action in request["TransactItems"]]
-        now = time.monotonic()
-        full = [any(self._is_full(key, now) for key in keys) for keys in wanted]
-        if any(full):
+        full = [any(self._taken[key] >= self._burst for key in keys) for keys in wanted]
+        whose = min(key for keys in wanted for key in keys if self._taken[key] == 0)
+        if any(full) and self._refused[whose] < self._times:
+            self._refused[whose] += 1
             self.throttled += 1
             reasons = [{"Code": "ThrottlingError" if hit else "None"} for hit in full]
             error = {"Code": "TransactionCanceledException", "Message": "Transaction cancelled"}
             raise ClientError({"Error": error, "CancellationReasons": reasons}, "TransactWriteItems")
-        for key in {key for keys in wanted for key in keys}:
-            self._writes[key].append(now)
+        self._taken.update({key for keys in wanted for key in keys})
         return await self._inner.transact_write_items(**request)
 
     def _partitions(self, action: dict[str, Any]) -> list[str]:
         ((_, body),) = action.items()
         item = body.get("Item") or body["Key"]
         return [f"{key}={item[key]['S']}" for key in self.KEYS if key in item]
-
-    def _is_full(self, key: str, now: float) -> bool:
-        written = self._writes[key]
-        while written and written[0] <= now - 1:
-            written.popleft()
-        return len(written) >= self._limit
 
 
 class Held:

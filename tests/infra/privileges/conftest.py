@@ -13,7 +13,9 @@ from tests.infra.fleet import EnforcedFleet
 from tests.infra.privileges import verbs
 from tests.infra.privileges.installation import FromRoles
 from tests.infra.privileges.schedules import schedules
-from tests.infra.privileges.visit import NODES, Gone, Visit
+from tests.infra.privileges.visit.everything import NODES, everything
+from tests.infra.privileges.visit.visitor import Visitor
+from tests.infra.privileges.visit.webhooks import Gone
 from workers.local.cluster.access import Record
 from workers.local.demo.aftermath import new_secret
 from workers.local.demo.receiver import Receiver
@@ -43,7 +45,7 @@ async def recorded() -> Recorded:
         Gone() as gone,
     ):
         async with schedules(fleet) as failures:
-            await Visit(fleet, client, receiver, gone).everything()
+            await everything(Visitor(fleet, client, receiver, gone))
         assert failures == []
         return Recorded(
             asked=fleet.asked(),

@@ -8,15 +8,16 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from shared.errors import Problem
+from shared.errors import InvalidError, Problem
 
 _EKS_CLUSTER = re.compile(r"([a-z]{2}(-[a-z]+)+-\d=[0-9A-Za-z][A-Za-z0-9_-]{0,99}|([0-9A-Za-z][A-Za-z0-9_-]*)?\{region\}[A-Za-z0-9_-]*)")
 """`<region>=<name>` or a pattern. Names: https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html"""
+T = TypeVar("T", bound=BaseSettings)
 _ROLLUP = r"^region(\+(node|device|vendor|namespace|project|job_id))*$"
 
 
@@ -245,10 +246,18 @@ def dead_letter_queue(queue: str) -> str:
     return f"{queue}-dead"
 
 
-def setting_problems(error: ValidationError) -> list[Problem]:
+def load(kind: type[T]) -> T:
+    """Settings of a kind, from the environment. Raises InvalidError that names every one that can't be used."""
+    try:
+        return kind()
+    except ValidationError as error:
+        raise InvalidError(setting_problems(error, prefix=kind.model_config.get("env_prefix", ""))) from error
+
+
+def setting_problems(error: ValidationError, *, prefix: str = "GPUFLEET_") -> list[Problem]:
     """What pydantic says of settings, by the names that they have in the environment."""
     return [
-        Problem(pointer=f"GPUFLEET_{str(one['loc'][0]).upper()}", value=str(one["input"]), rule=_rule(one["msg"])) for one in error.errors()
+        Problem(pointer=f"{prefix}{str(one['loc'][0]).upper()}", value=str(one["input"]), rule=_rule(one["msg"])) for one in error.errors()
     ]
 
 

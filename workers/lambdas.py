@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from shared.logging import configure
 from shared.queues.queue import Message
-from shared.settings import Settings
+from shared.settings import Settings, load
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -54,7 +54,7 @@ class Container(Generic[T]):
 
     def _living(self) -> tuple[asyncio.AbstractEventLoop, T]:
         if self._made is None:
-            settings = Settings()
+            settings = load(Settings)
             configure(settings.log_level, worker=self._worker)
             loop = asyncio.new_event_loop()
             asyncio.set_event_loop(loop)

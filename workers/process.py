@@ -11,11 +11,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import structlog
-from pydantic import ValidationError
 
 from shared.errors import FleetError, InvalidError
 from shared.logging import configure
-from shared.settings import Settings, setting_problems
+from shared.settings import Settings, load
 
 log = structlog.get_logger()
 
@@ -35,19 +34,11 @@ def serve(main: Main, *, worker: str, **bound: str) -> None:
     """
     configure(worker=worker, **bound)
     try:
-        configure(_log_level(), worker=worker, **bound)
+        configure(load(Settings).log_level, worker=worker, **bound)
         asyncio.run(_serve(main))
     except FleetError as error:
         log.error("ended", error=str(error))
         sys.exit(_UNUSABLE_SETTING if isinstance(error, InvalidError) else _FAILED)
-
-
-def _log_level() -> str:
-    """Raises InvalidError where any setting can't be read."""
-    try:
-        return Settings().log_level
-    except ValidationError as error:
-        raise InvalidError(setting_problems(error)) from error
 
 
 async def _serve(main: Main) -> None:

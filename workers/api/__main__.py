@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from shared.settings import Settings
+from shared.settings import Settings, load
 from workers.api.server import ServerSettings, serve
 from workers.process import serve as run
 
 
 async def main(stop: asyncio.Event) -> None:
     """Serve until asked to stop."""
-    settings = Settings()
-    await serve(settings, ServerSettings(), stop)
+    await serve(load(Settings), load(ServerSettings), stop)
 
 
 if __name__ == "__main__":

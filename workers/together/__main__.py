@@ -10,7 +10,7 @@ import argparse
 import asyncio
 import sys
 
-from shared.settings import Settings
+from shared.settings import Settings, load
 from workers.api.server import ServerSettings
 from workers.process import serve
 from workers.together.parts import DEFAULT, NAMES
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> None:
     chosen = parser.parse_args(arguments)
 
     async def together(stop: asyncio.Event) -> None:
-        await run(Settings(), ServerSettings(), chosen.region, chosen.loops, stop)
+        await run(load(Settings), load(ServerSettings), chosen.region, chosen.loops, stop)
 
     serve(together, worker="together", region=chosen.region)
 

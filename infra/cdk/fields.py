@@ -12,6 +12,7 @@ from botocore.session import Session
 from pydantic import AfterValidator
 
 from shared.errors import Problem
+from shared.store.names import bucket_rule
 
 Architecture = Literal["arm64", "x86_64"]
 
@@ -161,19 +162,8 @@ Namespace = Annotated[str, AfterValidator(_namespace)]
 
 
 def _bucket(value: str) -> str:
-    """https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html"""
-    if re.fullmatch(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", value) is None:
-        raise ValueError("must be 3 to 63 small letters, digits, dots and hyphens, with a letter or a digit first and last")
-    if ".." in value:
-        raise ValueError("must not have two dots in a row")
-    if re.fullmatch(r"[0-9]+(\.[0-9]+){3}", value):
-        raise ValueError("must not look like an IP address")
-    for prefix in ("xn--", "sthree-", "amzn-s3-demo-"):
-        if value.startswith(prefix):
-            raise ValueError(f"must not begin with {prefix}, which S3 keeps for itself")
-    for suffix in ("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3"):
-        if value.endswith(suffix):
-            raise ValueError(f"must not end with {suffix}, which S3 keeps for itself")
+    if (rule := bucket_rule(value)) is not None:
+        raise ValueError(rule)
     return value
 
 

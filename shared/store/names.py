@@ -42,9 +42,12 @@ def bucket_rule(name: str) -> str | None:
         return "must be a name that S3 takes: without two dots in a row"
     if _ADDRESS.fullmatch(name):
         return "must be a name that S3 takes: not the form of an IP address"
-    if name.startswith(_RESERVED_PREFIXES) or name.endswith(_RESERVED_SUFFIXES):
-        reserved = f"not beginning with {', '.join(_RESERVED_PREFIXES)}, nor ending with {', '.join(_RESERVED_SUFFIXES)}"
-        return f"must be a name that S3 takes: {reserved}"
+    for prefix in _RESERVED_PREFIXES:
+        if name.startswith(prefix):
+            return f"must be a name that S3 takes: not beginning with {prefix}, which it keeps for itself"
+    for suffix in _RESERVED_SUFFIXES:
+        if name.endswith(suffix):
+            return f"must be a name that S3 takes: not ending with {suffix}, which it keeps for itself"
     return None
 
 

@@ -93,11 +93,11 @@ def test_the_settings_that_the_project_comes_with_hold():
             ({"job_namespaces": ["jobs", name]}, "/job_namespaces/1", name, "jobs have namespaces of their own")
             for name in ("kube-system", "kube-public", "default", "gpufleet", "kueue-system", "dcgm-exporter")
         ),
-        ({"bucket": "a..b"}, "/bucket", "a..b", "two dots in a row"),
-        ({"bucket": "10.0.0.1"}, "/bucket", "10.0.0.1", "must not look like an IP address"),
-        ({"bucket": "xn--jobs"}, "/bucket", "xn--jobs", "must not begin with xn--"),
-        ({"bucket": "jobs-s3alias"}, "/bucket", "jobs-s3alias", "must not end with -s3alias"),
-        ({"bucket": "Jobs"}, "/bucket", "Jobs", "must be 3 to 63 small letters"),
+        ({"bucket": "a..b"}, "/bucket", "a..b", "must be a name that S3 takes: without two dots in a row"),
+        ({"bucket": "10.0.0.1"}, "/bucket", "10.0.0.1", "not the form of an IP address"),
+        ({"bucket": "xn--jobs"}, "/bucket", "xn--jobs", "not beginning with xn--"),
+        ({"bucket": "jobs-s3alias"}, "/bucket", "jobs-s3alias", "not ending with -s3alias"),
+        ({"bucket": "Jobs"}, "/bucket", "Jobs", "3 to 63 small letters"),
     ],
     ids=lambda value: str(value)[:60] if isinstance(value, dict) else "-",
 )

@@ -96,7 +96,7 @@ async def test_a_file_is_replaced_where_that_is_asked_for(run, aws, fleet_settin
         ("BUCKET", "a..b", "without two dots"),
         ("BUCKET", "192.168.5.4", "not the form of an IP address"),
         ("BUCKET", "xn--fleet", "not beginning with xn--"),
-        ("BUCKET", "fleet--x-s3", "nor ending with"),
+        ("BUCKET", "fleet--x-s3", "not ending with --x-s3"),
         ("QUEUE_PREFIX", "a.b", "letters, digits, hyphens and underscores"),
         ("QUEUE_PREFIX", "q" * 70, "at most 80 characters"),
         ("REGIONS", "us east", "must hold names of regions"),

@@ -39,8 +39,8 @@ CALL_SECONDS: Final = Decimal("0.5")
 """How long a scheduled call takes that finds nothing to do, with room for cold starts: some tenths of a second of waiting for answers."""
 CALL_LOG_BYTES: Final = 500
 """Lambda's own lines of a call."""
-TABLE_REQUESTS: Final = 2_400
-"""Of an idle region a day: its dispatcher, its observer, and its part of sweeps, health and beats (`bench/idle.py`, with room)."""
+TABLE_REQUESTS: Final = 3_000
+"""Of an idle region a day: its dispatcher, its observer, and its part of sweeps, health and beats (the bound of `bench/idle.py`)."""
 SWEEP_REQUESTS: Final = 1
 """Of each call of webhooks-sweep: a query of what is due."""
 KEY_CALLS: Final = 12

@@ -39,11 +39,25 @@ async def shared_client(shared_core) -> AsyncIterator[httpx.AsyncClient]:
 
 
 @pytest.fixture
-async def cluster_core(region, tmp_path) -> AsyncIterator[Core]:
-    """A core beside the cluster of the test's region."""
+async def nothing_is_stored(shared_client) -> AsyncIterator[None]:
+    """Whatever a test sends to the shared fleet, no job comes of it."""
+    before = (await shared_client.get("/api/v1/queue/stats")).json()
+    yield
+    assert (await shared_client.get("/api/v1/queue/stats")).json()["by_region"] == before["by_region"]
+
+
+@pytest.fixture
+async def cluster_access(region, tmp_path) -> AsyncIterator[ClusterAccess]:
+    """The way to the cluster of the test's region."""
     access = ClusterAccess(region.settings.model_copy(update={"kubeconfig": tmp_path / "kubeconfig"}))
-    yield await build(region.settings, region.aws, access=access)
+    yield access
     await access.close()
+
+
+@pytest.fixture
+async def cluster_core(region, cluster_access) -> Core:
+    """A core beside the cluster of the test's region."""
+    return await build(region.settings, region.aws, access=cluster_access)
 
 
 @pytest.fixture

@@ -14,13 +14,12 @@ from shared.identity.callers import LOCAL
 from shared.jobs import transitions
 from shared.jobs.model import EventType
 from shared.jobs.states import State
+from tests.integration.api.cluster_jobs import JOBS, NAMESPACE, OBJECTS, make
 from tests.integration.jobs.breaking import Held
 from tests.integration.region import job, running_region
 from workers.api.gco.deleting import delete_job
 
-NAMESPACE = "gco-jobs"
 ENDS = tuple(state for state in State if state.terminal)
-JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 
 
 @pytest.fixture
@@ -172,14 +171,14 @@ async def test_an_object_that_is_not_the_job_s_own_ends_nothing(core, region):
     await region.dispatcher()
     await region.observer()
     job_id, name, _ = await running(region)
-    own = await region.api.request("GET", f"{JOBS}/{name}")
+    own = await region.api.request("GET", f"{OBJECTS}/{name}")
     stray = job("stray", hang="true")
     stray["spec"]["suspend"] = True
     stray["metadata"] |= {
         "labels": {"gpufleet.io/managed": "true"},
         "annotations": own["metadata"]["annotations"] | {"gpufleet.io/execution": "7"},
     }
-    await region.api.request("POST", JOBS, body=stray)
+    await region.api.request("POST", OBJECTS, body=stray)
 
     await delete_job(core, LOCAL, NAMESPACE, "stray")
 
@@ -190,12 +189,12 @@ async def test_an_object_that_is_not_the_job_s_own_ends_nothing(core, region):
 
 async def until_complete(region, name):
     async with asyncio.timeout(20):
-        while not finished(await region.api.request("GET", f"{JOBS}/{name}")):
+        while not finished(await region.api.request("GET", f"{OBJECTS}/{name}")):
             await asyncio.sleep(0.05)
 
 
 async def test_another_uid_is_left_alone(core, region):
-    made = await region.api.request("POST", JOBS, body=job("mine", hang="true"))
+    made = await region.api.request("POST", OBJECTS, body=job("mine", hang="true"))
     uid = made["metadata"]["uid"]
 
     with pytest.raises(ConflictError, match=f"Job 'mine' UID changed; expected 'other', found '{uid}'"):
@@ -209,3 +208,27 @@ async def test_another_uid_is_left_alone(core, region):
 async def test_a_missing_job_is_not_found(core):
     with pytest.raises(NotFoundError, match="Job 'none' not found"):
         await delete_job(core, LOCAL, NAMESPACE, "none")
+
+
+async def test_a_job_is_deleted_by_name_and_uid(client, region):
+    made = await make(region, "a")
+    uid = made["metadata"]["uid"]
+
+    other = await client.delete(f"{JOBS}/{NAMESPACE}/a", params={"expected_uid": "other"})
+    right = await client.delete(f"{JOBS}/{NAMESPACE}/a", params={"expected_uid": uid})
+    again = await client.delete(f"{JOBS}/{NAMESPACE}/a")
+
+    assert (other.status_code, other.json()["detail"]) == (409, f"Job 'a' UID changed; expected 'other', found '{uid}'")
+    body = right.json()
+    assert (body["job_name"], body["namespace"], body["uid"], body["status"]) == ("a", NAMESPACE, uid, "deleted")
+    assert (again.status_code, again.json()["detail"]) == (404, "Job 'a' not found")
+
+
+async def test_what_can_be_no_name_is_not_found(client, region):
+    await make(region, "a")
+
+    for name in ("%2E%2E", "%2E", "a%2Fb", "a%00", "A", "x" * 254):
+        answer = await client.delete(f"{JOBS}/{NAMESPACE}/{name}")
+
+        assert answer.status_code in (404, 405), name
+    assert len(await region.objects()) == 1

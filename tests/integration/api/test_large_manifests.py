@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.integration.api.conftest import manifest, submission
+from tests.integration.api.manifests import statuses, submit
+from tests.integration.region import job
 
 JOBS = "/api/v1/queue/jobs"
 KIB = 1024
@@ -63,3 +65,30 @@ async def test_quantities_as_kubernetes_writes_them_are_taken(shared_client, cpu
 
     assert answer.status_code == 201, answer.text
     assert answer.json()["job"]["manifest"] == wanted
+
+
+@pytest.mark.parametrize("value", ["x" * 255 * 1024, "x" * 390_000, "x" * 401_000, "é" * 250_000], ids=len)
+async def test_large_manifests_are_applied_whole(cluster_client, region, value):
+    """Case 14."""
+    manifest = job("large", hang="true")
+    manifest["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "DATA", "value": value}]
+
+    code, body = await submit(cluster_client, manifest)
+
+    assert (code, statuses(body)) == (200, [("Job", "large", "created")])
+    [standing] = await region.objects()
+    assert standing["spec"]["template"]["spec"]["containers"][0]["env"] == [{"name": "DATA", "value": value}]
+
+
+@pytest.mark.parametrize("value", ["x" * 401_000, "é" * 250_000], ids=len)
+async def test_large_manifests_reach_the_cluster_through_the_queue_too(cluster_client, region, value):
+    """Case 14."""
+    manifest = job("large", hang="true")
+    manifest["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "DATA", "value": value}]
+
+    queued = await cluster_client.post(JOBS, json={"manifest": manifest, "target_region": "us-east-1"})
+    polled = await cluster_client.post("/api/v1/queue/poll")
+
+    assert (queued.status_code, polled.json()["results"][0]["status"]) == (201, "applied")
+    [standing] = await region.objects()
+    assert {"name": "DATA", "value": value} in standing["spec"]["template"]["spec"]["containers"][0]["env"]

@@ -53,10 +53,11 @@ class Lanes:
         self._keys: set[Hashable] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
+        self._settling = False
 
     def room(self, name: str) -> int:
         """How much more a lane takes."""
-        return 0 if self._closed else self._waiting - self.waiting(name)
+        return 0 if self._closed or self._settling else self._waiting - self.waiting(name)
 
     def waiting(self, name: str) -> int:
         """How much waits in a lane."""
@@ -84,7 +85,17 @@ class Lanes:
             await asyncio.wait(set(self._tasks))
 
     async def settle(self, *, grace_seconds: float) -> None:
-        """Drop what waits, and finish what runs, for a while; then let go of it too."""
+        """Drop what waits, and finish what runs, for a while; then let go of it too.
+
+        Nothing is taken meanwhile, so that nothing runs or waits when it returns.
+        """
+        self._settling = True
+        try:
+            await self._settle(grace_seconds)
+        finally:
+            self._settling = False
+
+    async def _settle(self, grace_seconds: float) -> None:
         for name, lane in list(self._lanes.items()):
             self._keys.difference_update(key for key, _ in lane.waiting)
             lane.waiting.clear()

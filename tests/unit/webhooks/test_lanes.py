@@ -172,3 +172,23 @@ async def test_closed_lanes_let_go_of_what_hangs_and_take_nothing(work):
 
     assert not lanes.offer("a", 1, work(1))
     assert (work.done, lanes.holds(0)) == ([], False)
+
+
+async def test_lanes_that_settle_take_nothing_of_what_follows_from_what_they_finish(work):
+    """A process that is frozen afterwards would go on with it when it thaws."""
+    lanes = Lanes(each=1, total=10, waiting=10)
+    offered = []
+
+    async def followed():
+        await work(0, hang=True)()
+        offered.append(lanes.offer("b", 1, work(1)))
+
+    lanes.offer("a", 0, followed)
+    await until(lambda: work.started == [0])
+    work.gates[0].set()
+    await lanes.settle(grace_seconds=5)
+
+    assert (offered, work.started, lanes.holds(1)) == ([False], [0], False)
+    assert lanes.offer("b", 2, work(2))
+    await lanes.idle()
+    assert work.done == [0, 2]

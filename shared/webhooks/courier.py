@@ -45,6 +45,8 @@ APART: Final = timedelta(seconds=1)
 """How far apart they are looked at. However many wait for an endpoint, they don't crowd the index of what is due."""
 LET_GO: Final = 2
 """How many of those go for each attempt that shows that the endpoint is well: twice as many each time, as in TCP's slow start."""
+LOOKED_AT: Final = 10
+"""How many are looked at for that, since others let go of them too."""
 _WRITES: Final = 5
 
 Build = Callable[[Delivery, Moment], Delivery]
@@ -100,22 +102,21 @@ class Courier:
         return window * self._chance.random()
 
     def is_spared(self, webhook_id: str) -> bool:
-        """Whether a new delivery to an endpoint has to wait, as far as this process has been told."""
+        """Whether new deliveries to an endpoint probably wait, by the last that this process heard of it, however long ago that was."""
         until = self._spared.get(webhook_id)
         return until is not None and until > self._clock.now()
 
-    def spared(self, webhook_id: str) -> datetime | None:
-        """When a new delivery to an endpoint is to be looked at that is being spared, as far as this process has been told; None: at once.
+    async def spared(self, webhook: Webhook) -> datetime | None:
+        """When a new delivery to an endpoint is to be looked at that is being spared; None where it isn't: at once.
 
         When the pause is over, one attempt shows how it fares, and not all of them: they are spread over as long again as the endpoint is
         spared, and over a second for each that was put off so far. All go sooner when it is well.
         """
-        if not self.is_spared(webhook_id):
-            self._spared.pop(webhook_id, None)
+        until = await self._health.spared_until(webhook)
+        if until is None:
+            self._spared.pop(webhook.id, None)
             return None
-        until, now = self._spared[webhook_id], self._clock.now()
-        self._put_off[webhook_id] += 1
-        return min(until + self.spread(max(until - now, self._put_off[webhook_id] * APART)), now + LONGEST_PAUSE)
+        return self._later(webhook, until)
 
     def message(self, story: Story, number: int) -> Message:
         """The message of an event of a story."""
@@ -156,7 +157,10 @@ class Courier:
             return
         try:
             leased = await self._deliveries.write(delivery, changes.leased(delivery, self.moment(), lease=self.lease))
-        except DeliveryChangedError:
+        except DeliveryChangedError as changed:
+            if changed.current is not None and changed.current.state is DeliveryState.HELD:
+                # Somebody held it anew who had read of the earlier one before that came to its end.
+                await self.release(standing, delivery.job_id)
             return
         await self.take(leased, standing, story)
 
@@ -242,9 +246,7 @@ class Courier:
             return None
         paused = await self._health.paused_until(webhook, tried=delivery.tried)
         if paused is not None:
-            self._spared[webhook.id] = paused
-            until = self.spared(webhook.id)
-            await self._put_back(parcel, until or self._clock.now(), spared=until is not None)
+            await self._put_back(parcel, self._later(webhook, paused), spared=True)
             return None
         moment = self.moment()
         if delivery.next_at is None or delivery.next_at - moment.now < self.lease / 2:
@@ -275,10 +277,20 @@ class Courier:
                 await self._let_go(webhook)
         return answer
 
+    async def look_after(self, webhook: Webhook) -> None:
+        """Let go of some of what was put off for an endpoint that is well, should nobody else do so.
+
+        Who has not heard yet that it is well may have put off one when all others were gone, and who takes one may die before he lets go
+        of the next.
+        """
+        if await self._health.may_go(webhook):
+            await self._let_go(webhook)
+
     async def _let_go(self, webhook: Webhook) -> None:
         """Take on some of what was put off while an endpoint was being spared. Each that it takes lets go of others."""
-        for _ in range(LET_GO):
-            if self.lanes.waiting(webhook.id) >= EACH:
+        going = 0
+        for _ in range(LOOKED_AT):
+            if going == LET_GO or self.lanes.waiting(webhook.id) >= EACH:
                 return
             key = await self._backlogs.next(webhook.id)
             if key is None:
@@ -289,6 +301,7 @@ class Courier:
             delivery = story.deliveries.get(key) if story is not None else None
             if story is not None and delivery is not None and delivery.spared:
                 await self.resume(delivery, webhook, story)
+                going += 1
 
     async def _write(self, delivery: Delivery, answer: Answer) -> Delivery:
         """Write what came of an attempt. Where the lease had ended and another has the delivery now, only a success is worth telling."""
@@ -313,22 +326,30 @@ class Courier:
         delivery = parcel.delivery
         self._parcels.pop(key_of(delivery), None)
         try:
-            if not await self.put_off(delivery, until, spared=spared):
-                await self._release_next(delivery, parcel.webhook)
+            await self.put_off(delivery, parcel.webhook, until, spared=spared)
         except UnavailableError as error:
             log.warning("delivery not given back", message=delivery.message_id, error=str(error))
 
-    async def put_off(self, delivery: Delivery, until: datetime, *, spared: bool) -> bool:
-        """Let a delivery wait without an attempt; False where its time is over, and it is given up."""
+    async def put_off(self, delivery: Delivery, webhook: Webhook, until: datetime, *, spared: bool) -> None:
+        """Let a delivery wait without an attempt. One that is `spared` is given up when its time is over; any other has a last attempt."""
         moment = self.moment()
-        if moment.now >= delivery.deadline:
+        over = moment.now >= delivery.deadline
+        if over and spared:
             await self.give_up(delivery, "its endpoint was not to be tried until its time was over")
-            return False
+            await self._release_next(delivery, webhook)
+            return
+        later = until if over else min(until, delivery.deadline)
         try:
-            await self._deliveries.write(delivery, changes.waiting(delivery, min(until, delivery.deadline), moment, spared=spared))
+            await self._deliveries.write(delivery, changes.waiting(delivery, later, moment, spared=spared))
         except DeliveryChangedError as changed:
             log.info("delivery is somebody else's by now", message=delivery.message_id, state=changed.current and changed.current.state)
-        return True
+
+    def _later(self, webhook: Webhook, until: datetime) -> datetime:
+        """When one more delivery is looked at that waits for an endpoint that is being spared until then."""
+        self._spared[webhook.id] = until
+        self._put_off[webhook.id] += 1
+        now = self._clock.now()
+        return min(until + self.spread(max(until - now, self._put_off[webhook.id] * APART)), now + LONGEST_PAUSE)
 
 
 def next_look(earlier: Delivery, now: datetime) -> datetime:

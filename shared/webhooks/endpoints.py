@@ -69,7 +69,7 @@ class EndpointHealth(Record):
     asked_until: AwareDatetime | None = None
     """Until when it wants nothing at all (Retry-After)."""
     spared_at: AwareDatetime | None = None
-    """When it was last being spared, as long as deliveries may be waiting that were put off then."""
+    """When it was last being spared, its last moment among it, as long as deliveries may be waiting that were put off then."""
     on_trial: bool = False
     """Whether somebody is trying it. Nobody else sends anything until `paused_until`."""
     disabled: bool = False
@@ -83,7 +83,7 @@ class EndpointHealth(Record):
 
 def succeeded(health: EndpointHealth, moment: Moment) -> EndpointHealth:
     """An attempt was taken: whatever was wrong is over."""
-    return _changed(health, moment, **_WELL, last_success_at=moment.now)
+    return _changed(health, moment, **_WELL, spared_at=_last_spared(health, moment), last_success_at=moment.now)
 
 
 def failed(health: EndpointHealth, answer: Answer, moment: Moment) -> EndpointHealth:
@@ -95,7 +95,7 @@ def failed(health: EndpointHealth, answer: Answer, moment: Moment) -> EndpointHe
         "last_failure": told(answer),
     }
     if not is_strike(answer):
-        return _changed(health, moment, **_GOING | counted)
+        return _changed(health, moment, **_GOING | counted, spared_at=_last_spared(health, moment))
     strikes, pauses, until, asked = health.strikes + 1, health.pauses, health.paused_until, health.asked_until
     if until is not None and (until <= moment.now or health.on_trial):
         until = None
@@ -132,8 +132,9 @@ def disabled(health: EndpointHealth, moment: Moment, *, reason: str, by: str | N
 
 
 def enabled(health: EndpointHealth, moment: Moment, *, by: str) -> EndpointHealth:
-    """It begins anew: what was counted against it is forgotten."""
-    return _told(health, EndpointEvent(at=moment.now, change="enabled", by=by), moment, **_WELL, disabled=False)
+    """It begins anew: what was counted against it is forgotten. Who has not heard of it yet puts off deliveries as he did before."""
+    event = EndpointEvent(at=moment.now, change="enabled", by=by)
+    return _told(health, event, moment, **_WELL, spared_at=moment.now, disabled=False)
 
 
 def rotated(health: EndpointHealth, moment: Moment, *, by: str) -> EndpointHealth:
@@ -157,6 +158,11 @@ def spared_until(health: EndpointHealth, now: datetime, *, tried: bool) -> datet
     if until is None or until <= now:
         return None
     return min(until, now + FIRST_PAUSE) if health.on_trial else until
+
+
+def may_go(health: EndpointHealth) -> bool:
+    """Whether deliveries may go that were put off while it was being spared, and there may be any."""
+    return health.spared_at is not None and health.paused_until is None and not health.disabled
 
 
 def limit(health: EndpointHealth, answer: Answer, now: datetime, *, after: timedelta = DISABLE_AFTER) -> str | None:
@@ -186,6 +192,11 @@ def told(answer: Answer) -> str:
     if answer.status is not None:
         return f"answered {answer.status}"
     return f"{answer.failure or 'no answer'}: {answer.text}" if answer.text else str(answer.failure or "no answer")
+
+
+def _last_spared(health: EndpointHealth, moment: Moment) -> datetime | None:
+    """When one was last being spared that is well from now on: until now, where a pause had begun that nothing has ended."""
+    return moment.now if health.paused_until is not None else health.spared_at
 
 
 def _told(health: EndpointHealth, event: EndpointEvent, moment: Moment, **updates: Any) -> EndpointHealth:

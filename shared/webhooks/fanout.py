@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from shared.jobs.model import Event
@@ -89,22 +89,19 @@ class Fanout:
         delivery = changes.made(event, kind, webhook, story.head.namespace, moment, lease=self._courier.lease)
         if delivery.state.final:
             return await self._deliveries.create(delivery)
-        later = self._later(webhook, moment.now)
+        at_once = False
         if earlier is not None:
             delivery = changes.held(delivery, next_look(earlier, moment.now), moment)
-        elif later is not None:
-            delivery = changes.waiting(delivery, later, moment, spared=self._courier.is_spared(webhook.id))
+        elif (spared := await self._courier.spared(webhook)) is not None:
+            delivery = changes.waiting(delivery, spared, moment, spared=True)
+        elif not self._courier.lanes.room(webhook.id):
+            delivery = changes.waiting(delivery, moment.now + self._courier.spread(NO_ROOM), moment)
+        else:
+            at_once = True
         standing = await self._deliveries.create(delivery)
-        if standing.stamp == delivery.stamp and earlier is None and later is None:
+        if standing.stamp == delivery.stamp and at_once:
             await self._courier.take(standing, webhook, story)
         return standing
-
-    def _later(self, webhook: Webhook, now: datetime) -> datetime | None:
-        """When a delivery is to be tried that this process can't send at once."""
-        spared = self._courier.spared(webhook.id)
-        if spared is None and not self._courier.lanes.room(webhook.id):
-            return now + self._courier.spread(NO_ROOM)
-        return spared
 
 
 def _told(story: Story, webhook: Webhook) -> Iterator[tuple[Event, WebhookEvent]]:

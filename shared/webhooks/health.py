@@ -73,15 +73,26 @@ class TableHealth:
                     return None
         return self._clock.now() + changes.FIRST_PAUSE
 
+    async def spared_until(self, webhook: Webhook) -> datetime | None:
+        """Until when an endpoint is being spared, as known `FRESH` ago at most; None where a new delivery may ask to be sent."""
+        known = self._of(webhook.id)
+        async with known.lock:
+            return changes.spared_until(await self._fresh(webhook, known), self._clock.now(), tried=False)
+
+    async def may_go(self, webhook: Webhook) -> bool:
+        """Whether deliveries may go now that wait because the endpoint was being spared, and there may be any."""
+        known = self._of(webhook.id)
+        async with known.lock:
+            return changes.may_go(await self._fresh(webhook, known))
+
     async def answered(self, webhook: Webhook, answer: Answer) -> bool:
-        """Note what came of an attempt; where that ends the endpoint's time, disable it. Whether what was put off may go."""
+        """Note what came of an attempt; where that ends the endpoint's time, disable it. Whether what was put off `may_go`."""
         if answer.failure is Failure.OURS:
             return False
         known = self._of(webhook.id)
         if not (changes.is_success(answer) and self._is_well(known)):
             await self._note(webhook, known, answer)
-        health = known.health
-        return health is not None and health.spared_at is not None and health.paused_until is None and not health.disabled
+        return known.health is not None and changes.may_go(known.health)
 
     async def drained(self, webhook: Webhook) -> None:
         """Note that nothing waits any more of what was put off; not before all workers know that the endpoint is well."""

@@ -71,8 +71,16 @@ class Health(Protocol):
         """
         ...
 
+    async def spared_until(self, webhook: Webhook) -> datetime | None:
+        """Until when an endpoint is being spared, as known some seconds ago at most; None where a new delivery may ask to be sent."""
+        ...
+
+    async def may_go(self, webhook: Webhook) -> bool:
+        """Whether deliveries may go now that wait because the endpoint was being spared, and there may be any."""
+        ...
+
     async def answered(self, webhook: Webhook, answer: Answer) -> bool:
-        """Told after each attempt; whether deliveries may go now that wait because the endpoint was being spared.
+        """Told after each attempt; whether deliveries `may_go`.
 
         One that can't go on is disabled here: at once after a 410, or at its limit.
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -33,7 +33,8 @@ BACKLOG: Final = timedelta(seconds=1)
 AGAIN: Final = timedelta(seconds=5)
 """How soon it is looked again at what was due and could not be seen to, or was under way in this process beyond its lease."""
 LOOK: Final = timedelta(seconds=30)
-"""How often, while anything waits, it is looked for what waits for webhooks that were deleted or disabled: it may come due in an hour."""
+"""How often, while anything waits, it is looked for what waits for webhooks that were deleted or disabled, and for what was put off for
+endpoints that are well by now: it may come due in an hour."""
 SPARED: Final = 20
 """Deliveries to an endpoint that is being spared, which a sweep looks at."""
 
@@ -73,7 +74,20 @@ class DeliverySweeper:
         for mark in [*chosen, *orphans[:AT_ONCE]]:
             by_job[mark.key.job_id].append(mark)
         seen_to = await asyncio.gather(*(self._see_to_job(job_id, marks, webhooks) for job_id, marks in by_job.items()))
+        await self._look_after({mark.key.webhook_id for mark in later}, webhooks)
         return following if all(seen_to) else _earlier(following, self._clock.now() + AGAIN)
+
+    async def _look_after(self, waiting: Set[str], webhooks: Mapping[str, Webhook]) -> None:
+        """See to what was put off for endpoints that are well. Costs a read for each for which something waits; of very many, some."""
+        standing = [webhook for key in sorted(waiting) if not _ended(webhook := webhooks.get(key)) and webhook is not None]
+        chosen = self._chance.sample(standing, min(len(standing), AT_ONCE))
+        await asyncio.gather(*(self._look_after_one(webhook) for webhook in chosen))
+
+    async def _look_after_one(self, webhook: Webhook) -> None:
+        try:
+            await self._courier.look_after(webhook)
+        except UnavailableError as error:
+            log.warning("what was put off is not seen to", webhook=webhook.id, error=str(error))
 
     async def _due(self) -> tuple[list[Mark], list[Mark], datetime | None]:
         """Marks whose time has come and whose lane has room, in random order so that two sweepers seldom meet; now and then those too
@@ -156,9 +170,9 @@ class DeliverySweeper:
         if (earlier := story.before(delivery)) is not None:
             await self._courier.hold(delivery, webhook, earlier)
             return
-        spared = self._courier.spared(webhook.id) if not delivery.tried else None
+        spared = await self._courier.spared(webhook) if not delivery.tried else None
         if spared is not None:
-            await self._courier.put_off(delivery, spared, spared=True)
+            await self._courier.put_off(delivery, webhook, spared, spared=True)
             return
         await self._courier.resume(delivery, webhook, story)
 

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from shared.jobs import transitions
+from shared.jobs.model import EventType
 from shared.store import items, keys
 from shared.store.deliveries import Deliveries
 from shared.store.endpoints import Endpoints
@@ -169,14 +170,16 @@ class DeliveryWorld:
         self._workers += 1
         return DeliveryWorker(self, random.Random(f"{self._seed}/{self._workers}"), lanes)
 
-    async def job(self, *, namespace: str = NAMESPACE) -> str:
-        """A job that has been submitted; gives its id."""
+    async def job(self, *, namespace: str = NAMESPACE, events: int = 1) -> str:
+        """A job that has been submitted, and queued again for each further event; gives its id."""
         now = self.clock.now()
         own = {"id": self.ids.job(), "stamp": self.ids.nonce(), "submitted_at": now, "updated_at": now, "ring_at": None}
         head = queued(**own, namespace=namespace, submitted_by="ada")
         (event,) = transitions.submitted(head).events
         await self.table.put({"pk": keys.job(head.id), "sk": keys.HEAD} | items.to_item(head))
-        await self.table.put({"pk": keys.job(head.id), "sk": f"{keys.EVENT}{event.number:08d}"} | items.to_item(event))
+        for number in range(event.number, event.number + events):
+            told = event if number == event.number else event.model_copy(update={"number": number, "type": EventType.RETRY})
+            await self.table.put({"pk": keys.job(head.id), "sk": f"{keys.EVENT}{number:08d}"} | items.to_item(told))
         return head.id
 
     def time(self) -> float:

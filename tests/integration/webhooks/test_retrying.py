@@ -35,6 +35,12 @@ class NeverSpared:
     async def paused_until(self, webhook, *, tried):
         return None
 
+    async def spared_until(self, webhook):
+        return await self.paused_until(webhook, tried=False)
+
+    async def may_go(self, webhook):
+        return False
+
     async def answered(self, webhook, answer):
         return False
 

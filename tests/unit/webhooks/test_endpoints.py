@@ -106,7 +106,7 @@ def test_a_trial_that_succeeds_ends_it():
     assert health == NEW.model_copy(
         update={
             "stamp": "s",
-            "spared_at": NOW,
+            "spared_at": NOW + HOUR,
             "last_success_at": NOW + HOUR,
             "last_failure_at": NOW,
             "last_failure": "timeout: no answer in time",
@@ -164,3 +164,22 @@ def test_the_history_is_bounded():
 
     assert len(health.history) == KEPT_HISTORY
     assert health.history[-1].at == NOW + 49 * HOUR
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        lambda health, moment: changes.succeeded(health, moment),
+        lambda health, moment: changes.failed(health, REFUSED, moment),
+        lambda health, moment: changes.enabled(changes.disabled(health, at(), reason="", by=None), moment, by="ann"),
+    ],
+    ids=["taken", "refused", "enabled"],
+)
+def test_it_was_spared_until_its_pause_is_over_and_no_longer(over):
+    """Whoever was told of the pause a moment before puts off deliveries still."""
+    spared = after(*[SILENT] * STRIKES)
+    ended = over(spared, at(HOUR))
+
+    assert (ended.spared_at, changes.may_go(ended)) == (NOW + HOUR, True)
+    assert changes.succeeded(ended, at(2 * HOUR)).spared_at == NOW + HOUR
+    assert [changes.may_go(one) for one in (NEW, spared, changes.drained(ended, at()))] == [False] * 3

@@ -11,7 +11,7 @@ from shared.clusters.job_status import finished
 from shared.clusters.kept_logs import read_kept
 from shared.errors import ConflictError, NotFoundError
 from shared.identity.callers import LOCAL
-from shared.jobs import transitions
+from shared.jobs import stopping, transitions
 from shared.jobs.model import EventType
 from shared.jobs.states import State
 from tests.integration.api.cluster_jobs import JOBS, NAMESPACE, OBJECTS, make
@@ -31,8 +31,9 @@ async def region(fleet_resources, tmp_path):
 
 @pytest.fixture
 def short_waits(monkeypatch):
-    """A stop is tried again after a second."""
+    """A stop is tried again after a second, for which its end is left to the observer."""
     monkeypatch.setattr(transitions, "STOP_RETRY", timedelta(seconds=1))
+    monkeypatch.setattr(stopping, "OBSERVER_SECONDS", 1.0)
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ async def test_a_job_of_the_queue_ends_as_cancelled(core, region):
 
 
 @pytest.mark.parametrize("worker", ["dispatcher", "observer"])
-async def test_one_worker_is_enough_to_tell_the_end(core, region, worker):
+async def test_one_worker_is_enough_to_tell_the_end(core, region, worker, short_waits):
     dispatcher, observer = await region.dispatcher(), await region.observer()
     job_id, name, _ = await running(region)
     await (observer if worker == "dispatcher" else dispatcher).stop()
@@ -153,7 +154,7 @@ async def test_what_has_ended_on_the_cluster_is_told_as_it_ended(core, region):
     assert await region.objects() == []
 
 
-async def test_what_has_ended_and_nobody_tells_is_cancelled(core, region, monkeypatch):
+async def test_what_has_ended_and_nobody_tells_is_cancelled(core, region, monkeypatch, short_waits):
     monkeypatch.setattr("workers.api.gco.deleting.END_SECONDS", 0.3)
     await region.dispatcher()
     observer = await region.observer()

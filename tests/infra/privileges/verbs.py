@@ -26,8 +26,9 @@ class Verb:
 
 
 def read(path: Path) -> list[Record]:
-    """The audit log that `workers.local.cluster` wrote."""
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    """The audit log that `workers.local.cluster` writes; a last line that is still being written is left out."""
+    whole, _, _ = path.read_text(encoding="utf-8").rpartition("\n")
+    lines = [json.loads(line) for line in whole.splitlines()]
     return [Record(**line | {"asked": Attributes(**line["asked"])}) for line in lines]
 
 
@@ -38,8 +39,13 @@ def refused(records: Iterable[Record]) -> list[str]:
 
 def unused(records: Iterable[Record], manifests: Iterable[Mapping[str, Any]]) -> list[Verb]:
     """What the roles among some manifests allow and nobody asked for."""
+    return never_asked(records, _verbs(manifests))
+
+
+def never_asked(records: Iterable[Record], verbs: Iterable[Verb]) -> list[Verb]:
+    """Those of some verbs that nobody asked for with success."""
     asked = [(one.user, one.asked) for one in records if one.allowed]
-    return sorted(verb for verb in _verbs(manifests) if not any(user == verb.user and _is(verb, what) for user, what in asked))
+    return sorted(verb for verb in verbs if not any(user == verb.user and _is(verb, what) for user, what in asked))
 
 
 def _verbs(manifests: Iterable[Mapping[str, Any]]) -> Iterator[Verb]:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from shared.clusters.scheduling import SINGLE_READS
+from tests.infra.fleet import USERS
+from tests.infra.privileges import verbs
+from tests.infra.privileges.verbs import Verb
 from tests.infra.privileges.visit.objects import KINDS, POD, a_job, noise
 from tests.infra.privileges.visit.visitor import NAMESPACE, Visitor, until
 
@@ -39,14 +44,23 @@ async def manifests(visitor: Visitor) -> None:
 
 
 async def wide(visitor: Visitor) -> None:
-    """A Job whose pods are on so many machines that they are listed and not read one by one."""
+    """A Job whose pods are on so many machines that they are listed and not read one by one; its log is followed until it is deleted."""
     manifest = a_job("wide", duration=600)
     manifest["spec"] |= {"parallelism": PODS, "completions": PODS}
     container = {**POD["containers"][0], "resources": {"limits": {"cpu": "14", "memory": "64Mi"}}}
     manifest["spec"]["template"]["spec"] = {**POD, "containers": [container]}
     await visitor.ask("POST", "/api/v1/manifests", json={"manifests": [manifest], "namespace": NAMESPACE})
     await until(lambda: _is_spread(visitor), "the pods of a Job are on many machines")
-    await visitor.ask("DELETE", f"/api/v1/jobs/{NAMESPACE}/wide")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(visitor.ask("GET", f"/api/v1/jobs/{NAMESPACE}/wide/logs", params={"follow": "true"}))
+        for resource in ("jobs", "pods"):
+            await until(lambda resource=resource: _is_watched(visitor, resource), f"{resource} are watched for who follows a log")
+        await visitor.ask("DELETE", f"/api/v1/jobs/{NAMESPACE}/wide")
+
+
+async def _is_watched(visitor: Visitor, resource: str) -> bool:
+    watch = Verb(user=USERS["api"], verb="watch", resource=resource, group="batch" if resource == "jobs" else "", namespace=NAMESPACE)
+    return not verbs.never_asked(verbs.read(visitor.fleet.paths.audit), [watch])
 
 
 async def _is_spread(visitor: Visitor) -> bool:

@@ -40,8 +40,9 @@ class RecordFile:
 
 
 def read(path: Path) -> set[Asked]:
-    """What is in such a file."""
-    return {_asked(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()}
+    """What is in such a file; a last line that is still being written is left out."""
+    whole, _, _ = path.read_text(encoding="utf-8").rpartition("\n")
+    return {_asked(json.loads(line)) for line in whole.splitlines()}
 
 
 def _asked(line: Mapping[str, Any]) -> Asked:

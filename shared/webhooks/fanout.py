@@ -15,10 +15,11 @@ from shared.jobs.model import Event
 from shared.store.deliveries import Deliveries, DeliveryKey, Story
 from shared.store.webhooks import Webhooks
 from shared.webhooks import deliveries as changes
-from shared.webhooks.courier import NO_ROOM, Courier, next_look
+from shared.webhooks.courier import NO_ROOM, Courier
 from shared.webhooks.deliveries import Delivery, DeliveryState
 from shared.webhooks.events import TOLD
 from shared.webhooks.model import Webhook, WebhookEvent
+from shared.webhooks.waiting import next_look
 
 MENDED: Final = timedelta(hours=24)
 """How old events may be of which deliveries are made that nobody asked for: as old as what is in the table's stream."""
@@ -66,7 +67,7 @@ class Fanout:
         now = self._courier.moment().now
         if webhook.disabled_at is not None:
             # It may have been enabled since the batch was received, and before the latest of these events.
-            standing = await self._courier.anew(webhook)
+            standing = await self._courier.waiting.anew(webhook)
             if standing is None:
                 return
             webhook = standing
@@ -81,7 +82,7 @@ class Fanout:
                 earlier = delivery
         if behind:
             # The one before may have come to its end just before this one stood, and let nothing go.
-            await self._courier.release(webhook, story.head.id)
+            await self._courier.waiting.release(webhook, story.head.id)
 
     async def _make(self, webhook: Webhook, story: Story, event: Event, kind: WebhookEvent, earlier: Delivery | None) -> Delivery:
         """The delivery that then stands: ours, or that of somebody who was faster."""
@@ -92,7 +93,7 @@ class Fanout:
         at_once = False
         if earlier is not None:
             delivery = changes.held(delivery, next_look(earlier, moment.now), moment)
-        elif (spared := await self._courier.spared(webhook)) is not None:
+        elif (spared := await self._courier.waiting.spared(webhook)) is not None:
             delivery = changes.waiting(delivery, spared, moment, spared=True)
         elif not self._courier.lanes.room(webhook.id):
             delivery = changes.waiting(delivery, moment.now + self._courier.spread(NO_ROOM), moment)

@@ -85,7 +85,7 @@ class DeliverySweeper:
 
     async def _look_after_one(self, webhook: Webhook) -> None:
         try:
-            await self._courier.look_after(webhook)
+            await self._courier.waiting.look_after(webhook)
         except UnavailableError as error:
             log.warning("what was put off is not seen to", webhook=webhook.id, error=str(error))
 
@@ -111,7 +111,7 @@ class DeliverySweeper:
             if lanes.holds(mark.key):
                 following = _earlier(following, now + AGAIN)
                 continue
-            if taken[webhook_id] < min(lanes.room(webhook_id), SPARED if self._courier.is_spared(webhook_id) else AT_ONCE):
+            if taken[webhook_id] < min(lanes.room(webhook_id), SPARED if self._courier.waiting.is_spared(webhook_id) else AT_ONCE):
                 taken[webhook_id] += 1
                 due.append((taken[webhook_id], mark))
             else:
@@ -155,26 +155,26 @@ class DeliverySweeper:
         now = self._clock.now()
         if delivery.next_at is None:
             return
-        if _ended(webhook) and self._courier.may_be_sent(delivery, now):
+        if _ended(webhook) and self._courier.waiting.may_be_sent(delivery, now):
             return
         if webhook is None:
-            await self._courier.give_up(delivery, changes.DELETED)
+            await self._courier.waiting.give_up(delivery, changes.DELETED)
             return
         if webhook.disabled_at is not None:
-            standing = await self._courier.enabled(webhook, story)
+            standing = await self._courier.waiting.enabled(webhook, story)
             if standing is None:
                 return
             webhook = standing
         if delivery.next_at > now:
             return
         if (earlier := story.before(delivery)) is not None:
-            await self._courier.hold(delivery, webhook, earlier)
+            await self._courier.waiting.hold(delivery, webhook, earlier)
             return
-        spared = await self._courier.spared(webhook) if not delivery.tried else None
+        spared = await self._courier.waiting.spared(webhook) if not delivery.tried else None
         if spared is not None:
-            await self._courier.put_off(delivery, webhook, spared, spared=True)
+            await self._courier.waiting.put_off(delivery, webhook, spared, spared=True)
             return
-        await self._courier.resume(delivery, webhook, story)
+        await self._courier.waiting.resume(delivery, webhook, story)
 
 
 def _ended(webhook: Webhook | None) -> bool:

@@ -202,7 +202,7 @@ def test_what_is_held_anew_just_when_it_is_let_go_goes_all_the_same():
                 earlier = (await other.deliveries.story(job)).deliveries[first]
                 looked.append(earlier)
                 later = earlier.model_copy(update={"state": DeliveryState.PENDING, "next_at": world.clock.now() + timedelta(hours=1)})
-                await other.courier.hold(before, endpoint.webhook, later)
+                await other.courier.waiting.hold(before, endpoint.webhook, later)
             return await write(before, after)
 
         worker.deliveries.write = meeting

@@ -78,7 +78,7 @@ class KillingSender:
 @pytest.fixture
 async def frail(fleet_resources, monkeypatch):
     """A fleet with leases of a second, whose workers finish nothing when they are killed."""
-    monkeypatch.setattr("shared.webhooks.courier.AFTER_EARLIER", timedelta(seconds=0.3))
+    monkeypatch.setattr("shared.webhooks.waiting.AFTER_EARLIER", timedelta(seconds=0.3))
     async with running_fleet(fleet_resources, webhook_lease_seconds=0.6, webhook_stream_lease_seconds=0.6, shutdown_seconds=0.001) as fleet:
         fleet.aws = replace(fleet.aws, sqs=ShortPolls(fleet.aws.sqs))
         yield fleet

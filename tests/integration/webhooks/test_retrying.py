@@ -114,7 +114,7 @@ async def test_what_was_held_up_is_found_when_the_one_who_should_let_it_go_has_d
     parts = await fleet.parts()
     head = await fleet.ran()
     with monkeypatch.context() as dying:
-        dying.setattr("shared.webhooks.courier.Courier.release", nothing)
+        dying.setattr("shared.webhooks.waiting.Waiting.release", nothing)
         await parts.handler._fanout.tell(head.id, {1, 4, 5})
         await parts.courier.lanes.idle()
     assert events_of(receiver, head.id) == ["job.queued"]

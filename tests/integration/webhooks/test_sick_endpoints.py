@@ -36,7 +36,7 @@ def short_waits(monkeypatch):
     monkeypatch.setattr(health_changes, "FIRST_PAUSE", timedelta(seconds=0.2))
     monkeypatch.setattr(health_changes, "LAST_PAUSE", timedelta(seconds=0.3))
     monkeypatch.setattr("shared.webhooks.sweeping.BACKLOG", timedelta(seconds=0.1))
-    monkeypatch.setattr("shared.webhooks.courier.APART", timedelta(seconds=0.01))
+    monkeypatch.setattr("shared.webhooks.waiting.APART", timedelta(seconds=0.01))
     monkeypatch.setattr("workers.webhooks.sweep_loop.MIN_SECONDS", 0.02)
 
 

@@ -14,7 +14,7 @@ from shared.webhooks.rotation import SigningSecrets
 from shared.webhooks.sending import HttpSender
 from shared.webhooks.urls import UrlRules
 from tests.unit.webhooks.attempts import MESSAGE, Kept, send, sender, webhook
-from tests.unit.webhooks.receivers import answering, certified, receiving
+from tests.unit.webhooks.receivers import answering, authority, certified, receiving
 
 
 async def test_over_tls_name_and_certificate_are_those_of_the_url():
@@ -49,12 +49,23 @@ async def test_a_certificate_of_an_unknown_authority_is_refused():
     assert "certificate" in answer.text
 
 
-def test_by_default_certificates_are_checked_against_public_authorities():
-    context = trusted()
+def test_by_default_certificates_are_checked_against_public_authorities(monkeypatch):
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+
+    context = trusted.__wrapped__()
 
     assert (context.check_hostname, context.verify_mode) == (True, ssl.CERT_REQUIRED)
     assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
     assert len(context.get_ca_certs()) > 50
+
+
+def test_an_installation_names_the_authorities_that_it_trusts(monkeypatch, tmp_path):
+    authority().cert_pem.write_to_path(tmp_path / "authority.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+
+    [trusted_one] = trusted.__wrapped__().get_ca_certs(binary_form=True)
+
+    assert ssl.DER_cert_to_PEM_cert(trusted_one).encode() == authority().cert_pem.bytes()
 
 
 async def test_a_receiver_that_speaks_no_tls_is_told_so():

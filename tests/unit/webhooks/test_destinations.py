@@ -50,7 +50,8 @@ async def test_a_certificate_of_an_unknown_authority_is_refused():
 
 
 def test_by_default_certificates_are_checked_against_public_authorities(monkeypatch):
-    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
 
     context = trusted.__wrapped__()
 

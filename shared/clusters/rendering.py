@@ -16,6 +16,7 @@ from shared.clusters import names
 from shared.clusters.defaults import complete_pod, ignore_disruption
 from shared.clusters.placement import SpotRequest, on_spot
 from shared.clusters.trees import canonical
+from shared.clusters.user_labels import carried
 
 MAX_JOB_NAME: Final = 57
 """Characters of a Job's name. A pod of an Indexed Job has the host name `<job>-<index>`, a DNS label of at most 63
@@ -84,9 +85,12 @@ def render(manifest: dict[str, Any], supporting: Sequence[dict[str, Any]] = (), 
     spec["suspend"] = True
     spec["ttlSecondsAfterFinished"] = _ttl(spec.get("ttlSecondsAfterFinished"))
     _mark(spec["template"], identity)
-    spec["template"]["metadata"]["annotations"][names.NAME] = identity.name
+    of_pods = spec["template"]["metadata"]
+    of_pods["annotations"][names.NAME] = identity.name
     if identity.submitted_by is not None:
-        spec["template"]["metadata"]["annotations"][names.SUBMITTED_BY] = identity.submitted_by
+        of_pods["annotations"][names.SUBMITTED_BY] = identity.submitted_by
+    if (labels := carried(metadata["labels"], of_pods["labels"])) is not None:
+        of_pods["annotations"][names.JOB_LABELS] = labels
     _complete_pod(spec["template"]["spec"], metadata["name"], identity)
     ignore_disruption(spec)
     return Rendered(job=job, supporting=[_beside(item, identity) for item in supporting])

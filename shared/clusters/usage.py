@@ -15,13 +15,10 @@ from shared.clusters.nodes import SPOT, capacity_type, gpus_of
 from shared.clusters.observed import Document, moment
 from shared.clusters.pods import ENDED_PHASES, gpus_of_pod
 from shared.clusters.quantities import QuantityError, parse_quantity
+from shared.clusters.user_labels import labels_of
 from shared.costs.model import CapacityType, NodeUsage, PodUsage
 
-MOST_LABELS: Final = 32
-"""Of a pod; the first by name. A label is up to 317 characters of key and 63 of value."""
 _BLOCK: Final = "capacity-block"
-_SET_BY_OTHERS: Final = ("batch.kubernetes.io/", "controller-uid", "job-name", "kueue.x-k8s.io/", "pod-template-hash")
-"""Labels that tell the same as the job's id, or mean nothing to those who pay."""
 
 
 def node_usage(node: Document, *, region: str, cluster: str) -> NodeUsage:
@@ -71,7 +68,7 @@ def pod_usage(pod: Document, *, region: str, cluster: str) -> PodUsage | None:
         job_name=annotations.get(names.NAME) if ours else None,
         execution=int(execution) if ours and execution.isdecimal() else None,
         submitted_by=annotations.get(names.SUBMITTED_BY) if ours else None,
-        labels=_users(labels) if ours else {},
+        labels=labels_of(metadata) if ours else {},
         cores=_asked(spec, "cpu"),
         memory_bytes=int(_asked(spec, "memory")),
         gpus=gpus_of_pod(spec),
@@ -83,11 +80,6 @@ def _paid_as(labels: Mapping[str, str]) -> CapacityType:
     if _BLOCK in (told, labels.get(names.KARPENTER_RESERVATION)):
         return CapacityType.CAPACITY_BLOCK
     return CapacityType.SPOT if told == SPOT else CapacityType.ON_DEMAND
-
-
-def _users(labels: Mapping[str, str]) -> dict[str, str]:
-    own = sorted(key for key in labels if not names.reserved(key) and not key.startswith(_SET_BY_OTHERS))
-    return {key: labels[key] for key in own[:MOST_LABELS]}
 
 
 def _ended_at(status: Document, start: datetime) -> datetime:

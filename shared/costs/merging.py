@@ -25,7 +25,10 @@ def merge_nodes(told: Iterable[NodeUsage]) -> list[NodeUsage]:
 
 
 def merge_pods(told: Iterable[PodUsage]) -> list[PodUsage]:
-    """One telling of each pod, by UID: the earliest start, the latest end that is known."""
+    """One telling of each pod, by UID: the earliest start, the latest end that is known, and the most labels.
+
+    An observer of an earlier release beside this one knows neither its name nor the labels of its Job.
+    """
     return _merged(told, _both_pods)
 
 
@@ -62,7 +65,8 @@ def _both_nodes(first: NodeUsage, second: NodeUsage) -> NodeUsage:
 
 def _both_pods(first: PodUsage, second: PodUsage) -> PodUsage:
     start, end = min(first.start, second.start), _end(first.end, second.end)
-    return replace(first, start=start, end=end, job_name=first.job_name or second.job_name)
+    labels = max(first.labels, second.labels, key=len)
+    return replace(first, start=start, end=end, job_name=first.job_name or second.job_name, labels=labels)
 
 
 def _end(first: datetime | None, second: datetime | None) -> datetime | None:

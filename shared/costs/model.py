@@ -128,7 +128,8 @@ class PodUsage:
     """A pod and what it asked for, from the time when it had its place on a node. `end` as of a node.
 
     `node` is the node's name, which is all that a pod says; which node of that name it was, its time tells. `job_id`, `job_name`,
-    `execution` and `submitted_by` are None of pods that aren't the fleet's. `labels` are its user's, at most 32 of them.
+    `execution` and `submitted_by` are None of pods that aren't the fleet's. `labels` are its user's and its
+    Job's, at most 32 of them.
     """
 
     uid: str

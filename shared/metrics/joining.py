@@ -14,6 +14,7 @@ from typing import Any, Final
 from shared.clusters import names
 from shared.clusters.pods import ENDED_PHASES
 from shared.clusters.rendering import object_name
+from shared.clusters.user_labels import of_job
 from shared.metrics.devices import Holder, Reading
 from shared.metrics.snapshot import Gpu, User
 
@@ -74,6 +75,7 @@ def joined(readings: Iterable[Reading], *, node: str, pods: Pods) -> list[Gpu]:
 def _user(pod: Mapping[str, Any], project_labels: Sequence[str]) -> User:
     metadata = pod["metadata"]
     labels: Mapping[str, str] = metadata.get("labels") or {}
+    said = {**of_job(metadata), **labels}
     job_id, execution = labels.get(names.JOB_ID), labels.get(names.EXECUTION, "")
     number = int(execution) if execution.isascii() and execution.isdigit() else None
     return User(
@@ -82,7 +84,7 @@ def _user(pod: Mapping[str, Any], project_labels: Sequence[str]) -> User:
         job_id=job_id,
         execution=number,
         job_name=_submitted_name(labels.get(_JOB_NAME), job_id, number),
-        project=next((labels[label] for label in project_labels if labels.get(label)), None),
+        project=next((said[label] for label in project_labels if said.get(label)), None),
     )
 
 

@@ -21,7 +21,8 @@ _DNS_LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _DNS_1035: Final = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
 _RESERVED_RULE: Final = "key must not be under gpufleet.io/, which belongs to the fleet"
-_MAX_ANNOTATION_BYTES: Final = 256 * 1024
+MAX_ANNOTATION_BYTES: Final = (256 - 16) * 1024
+"""What Kubernetes takes, less what the fleet adds to a Job and its pods: whose it is, and the labels that pods carry of their Job."""
 
 _SET_BY_THE_CLUSTER: Final = (
     "deletionGracePeriodSeconds",
@@ -90,8 +91,8 @@ def check_annotations(annotations: Field) -> None:
     for key, value in annotations.items():
         _check_key(key, value, key.lower())
         size += len(key.encode()) + len(value.text.encode())
-    if size > _MAX_ANNOTATION_BYTES:
-        annotations.refuse(f"must have at most {_MAX_ANNOTATION_BYTES} bytes of keys and values, and has {size}")
+    if size > MAX_ANNOTATION_BYTES:
+        annotations.refuse(f"must have at most {MAX_ANNOTATION_BYTES} bytes of keys and values, and has {size}")
 
 
 def _check_key(key: str, field: Field, read: str) -> None:

@@ -26,7 +26,9 @@ async def region(fleet_resources, tmp_path):
 async def test_a_job_s_row_is_in_a_report_that_adds_up(region):
     await region.dispatcher()
     await region.observer(region.usage_account())
-    head = await region.submit(manifest=job(duration=2), labels={"team": "vision"}, submitted_by="ada")
+    manifest = job(duration=2)
+    manifest["metadata"]["labels"] = {"team": "audio", "cost-centre": "7"}
+    head = await region.submit(manifest=manifest, labels={"team": "vision"}, submitted_by="ada")
     await region.until(head.id, State.SUCCEEDED)
     costs = costing(region.settings, region.aws)
     reporter = costs.reporter(REGION)
@@ -42,7 +44,7 @@ async def test_a_job_s_row_is_in_a_report_that_adds_up(region):
     account = await costs.store.account(keys)
     (row,) = [row for row in account.rows if row.kind is RowKind.JOB]
     assert (row.job_id, row.job_name, row.execution) == (head.id, "train", 1)
-    assert (row.namespace, row.submitted_by, row.labels) == ("gco-jobs", "ada", {"team": "vision"})
+    assert (row.namespace, row.submitted_by, row.labels) == ("gco-jobs", "ada", {"team": "vision", "cost-centre": "7"})
     assert row.cpu_core_seconds >= Decimal("0.01")
     assert exact_sum(one.total_cost for one in account.rows) == account.basis.node_cost == written.summary.node_cost > 0
     rows = await costs.store.rows(keys)

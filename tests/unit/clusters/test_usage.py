@@ -6,7 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from shared.clusters.usage import MOST_LABELS, node_usage, pod_usage
+from shared.clusters.usage import node_usage, pod_usage
+from shared.clusters.user_labels import MOST
 from shared.costs.model import CapacityType
 
 WHERE = {"region": "us-east-1", "cluster": "gpufleet-us-east-1"}
@@ -108,8 +109,13 @@ def test_a_pod_says_whose_it_is_and_what_it_asks_for():
 def test_labels_are_bounded():
     many = {f"label-{number:03d}": "x" for number in range(100)}
     found = read(changed(POD, "metadata/labels", {**POD["metadata"]["labels"], **many}))
-    assert len(found.labels) == MOST_LABELS
+    assert len(found.labels) == MOST
     assert next(iter(found.labels)) == "gco.io/template"
+
+
+def test_labels_of_the_job_count_below_the_pods():
+    found = read(changed(POD, "metadata/annotations", {"gpufleet.io/job-labels": '{"team":"audio","cost-centre":"7"}'}))
+    assert found.labels == {"team": "vision", "gco.io/template": "llm", "cost-centre": "7"}
 
 
 def test_a_pod_of_others_is_told_without_labels_or_submitter():

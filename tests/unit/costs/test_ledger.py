@@ -128,6 +128,15 @@ async def test_an_observer_of_an_earlier_release_does_not_take_a_job_its_name(bu
     assert [one.job_name for one in (await usage(bucket)).pods] == ["train"]
 
 
+@pytest.mark.parametrize("order", [("o1", "o2"), ("o2", "o1")])
+async def test_nor_the_labels_of_its_job(bucket, order):
+    earlier, later = order
+    Observer(bucket, earlier).starts("10:00", pods=[pod("a", "10:00", labels={"a": "b"})]).until("10:30").writes_all()
+    Observer(bucket, later).starts("10:10", pods=[pod("a", "10:00", labels={"a": "b", "team": "vision"})]).until("11:01").writes_all()
+
+    assert [one.labels for one in (await usage(bucket)).pods] == [{"a": "b", "team": "vision"}]
+
+
 async def test_two_observers_tell_of_one_cluster(bucket):
     Observer(bucket, "o1").starts("10:00", nodes=[node()], pods=[pod("a", "10:00")]).until("10:30").writes_all()
     second = Observer(bucket, "o2").starts("10:10", nodes=[node(), node("n2", "10:10")], pods=[pod("a", "10:00")]).until("10:45")

@@ -52,6 +52,15 @@ def test_a_pod_says_job_execution_submitted_name_and_project():
     )
 
 
+def test_a_project_that_stands_on_the_job_alone_is_the_pods_too():
+    carrying = pod()
+    carrying["metadata"]["annotations"] = {"gpufleet.io/job-labels": '{"project":"gold","example.com/project-id":"seven"}'}
+
+    assert only(reading(), carrying).user.project == "seven"
+    carrying["metadata"]["labels"]["example.com/project-id"] = "own"
+    assert only(reading(), carrying).user.project == "own"
+
+
 def test_a_job_of_nobody_elses_fleet_has_its_own_name():
     user = only(reading(), pod(**{"batch.kubernetes.io/job-name": "plain"})).user
 

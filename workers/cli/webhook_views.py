@@ -41,7 +41,7 @@ def show_delivery(delivery: dict[str, Any]) -> None:
 
 
 def row(one: dict[str, Any]) -> tuple[Any, ...]:
-    """A delivery as a row: id, event, state, attempts, last answer, its milliseconds, when it happened, when it is tried next."""
+    """A delivery as a row: id, event, state, attempts, last answer, its milliseconds, when it happened, when it is tried next, why."""
     last = one.get("last_attempt")
     return (
         one.get("message_id"),
@@ -52,6 +52,7 @@ def row(one: dict[str, Any]) -> tuple[Any, ...]:
         last.get("latency_ms") if last else None,
         output.moment(one.get("at")),
         output.moment(one.get("next_attempt_at")),
+        one.get("reason"),
     )
 
 

@@ -137,7 +137,7 @@ def deliveries(
         webhook_views.show_delivery(answer)
     else:
         output.table(
-            ("ID", "EVENT", "STATE", "ATTEMPTS", "LAST ANSWER", "MS", "AT", "NEXT"),
+            ("ID", "EVENT", "STATE", "ATTEMPTS", "LAST ANSWER", "MS", "AT", "NEXT", "REASON"),
             [webhook_views.row(one) for one in answer["deliveries"]],
             empty="no deliveries",
         )

@@ -203,7 +203,7 @@ def test_deliveries_are_listed_and_one_is_shown(api: FakeApi, gpufleet: Run, cap
     assert gpufleet("webhooks", "deliveries", ID, f"{JOB}#7") == 0
     shown = capsys.readouterr().out
 
-    assert re.search(rf"{JOB}#7 +job.failed +pending +1 +500 +12 +2026-01-02 03:04:05 UTC +2026-01-02 03:05:05 UTC", listed)
+    assert re.search(rf"{JOB}#7 +job.failed +pending +1 +500 +12 +2026-01-02 03:04:05 UTC +2026-01-02 03:05:05 UTC +answered 500", listed)
     assert api.requests[0].url.params["state"] == "pending"
     assert re.search(r"2026-01-02 03:04:06 UTC +500 +12 +oops", shown)
 

@@ -145,7 +145,9 @@ class DeliverySummary(BaseModel):
     namespace: str
     at: datetime = Field(description="When it happened.")
     state: DeliveryState
-    reason: str | None = Field(description="Why it failed, or of one on its way: why the last attempt did, or why it waits.")
+    reason: str | None = Field(
+        description="Why it failed, or of one on its way: why the last attempt did, or why it waits (one that is held: behind which)."
+    )
     attempts: int
     created_at: datetime
     next_attempt_at: datetime | None = Field(description="At the latest, where it waits for its endpoint or for an earlier event.")
@@ -154,9 +156,9 @@ class DeliverySummary(BaseModel):
     last_attempt: AttemptAnswer | None
 
     @classmethod
-    def of(cls, delivery: Delivery) -> Self:
-        """A delivery as it is shown."""
-        return cls(**_shown(delivery))
+    def of(cls, delivery: Delivery, held: str | None = None) -> Self:
+        """A delivery as it is shown; `held` says why, of one that is."""
+        return cls(**_shown(delivery, held))
 
 
 class DeliveryAnswer(DeliverySummary):
@@ -165,9 +167,9 @@ class DeliveryAnswer(DeliverySummary):
     latest_attempts: list[AttemptAnswer]
 
     @classmethod
-    def of(cls, delivery: Delivery) -> Self:
-        """A delivery in full."""
-        return cls(**_shown(delivery), latest_attempts=[AttemptAnswer.of(attempt) for attempt in delivery.latest])
+    def of(cls, delivery: Delivery, held: str | None = None) -> Self:
+        """A delivery in full; `held` says why, of one that is."""
+        return cls(**_shown(delivery, held), latest_attempts=[AttemptAnswer.of(attempt) for attempt in delivery.latest])
 
 
 class DeliveriesAnswer(BaseModel):
@@ -190,10 +192,10 @@ class RedeliveredAnswer(BaseModel):
     more: bool
 
 
-def _shown(delivery: Delivery) -> dict[str, Any]:
+def _shown(delivery: Delivery, held: str | None) -> dict[str, Any]:
     names = ("message_id", "webhook_id", "job_id", "number", "namespace", "at", "state", "attempts", "created_at", "deadline")
     return {name: getattr(delivery, name) for name in names} | {
-        "reason": delivery.reason or (SPARED if delivery.spared else None),
+        "reason": held or delivery.reason or (SPARED if delivery.spared else None),
         "event": delivery.type,
         "next_attempt_at": delivery.next_at,
         "finished_at": delivery.finished_at,

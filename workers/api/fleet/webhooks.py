@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query
 from shared.errors import InvalidError, NotFoundError, Problem
 from shared.identity.callers import Caller
 from shared.ids import RandomIds, is_job_id
-from shared.store.deliveries import Deliveries, DeliveryKey
+from shared.store.deliveries import Deliveries, DeliveryKey, key_of
 from shared.store.endpoints import Endpoints
 from shared.store.keys import Layout
 from shared.webhooks import trying
@@ -25,6 +25,7 @@ from workers.api.bodies import StrictRoute
 from workers.api.core import Core
 from workers.api.dependencies import CoreOf, Reader, Submitter
 from workers.api.errors import answers
+from workers.api.fleet.delivery_reasons import why_held
 from workers.api.fleet.webhook_schemas import (
     DeliveriesAnswer,
     DeliveryAnswer,
@@ -136,20 +137,23 @@ async def list_deliveries(
     await _webhook(core, caller, webhook_id)
     deliveries = _deliveries(core)
     found: list[Delivery] = []
+    read: list[Delivery] = []
     for _ in range(_PAGES):
         page = await deliveries.page(webhook_id, limit=limit - len(found), cursor=cursor, failed=state is DeliveryState.FAILED)
+        read += page.deliveries
         found += [delivery for delivery in page.deliveries if state is None or delivery.state is state]
         cursor = page.cursor
         if cursor is None or len(found) == limit:
             break
-    return DeliveriesAnswer(deliveries=[DeliverySummary.of(delivery) for delivery in found], next_cursor=cursor)
+    held = await why_held(deliveries, found, read=read)
+    return DeliveriesAnswer(deliveries=[DeliverySummary.of(one, held.get(key_of(one))) for one in found], next_cursor=cursor)
 
 
 @router.get("/{webhook_id}/deliveries/{job_id}/{number}", responses=answers(401, 403, 404, 422, 429, 503))
 async def get_delivery(webhook_id: str, job_id: str, number: int, core: CoreOf, caller: Reader) -> DeliveryAnswer:
     """One delivery with its latest attempts."""
     await _webhook(core, caller, webhook_id)
-    return DeliveryAnswer.of(await _delivery(core, webhook_id, job_id, number))
+    return await _shown(core, await _delivery(core, webhook_id, job_id, number))
 
 
 @router.post("/{webhook_id}/deliveries/{job_id}/{number}/redeliver", responses=answers(401, 403, 404, 409, 422, 429, 503))
@@ -157,7 +161,7 @@ async def redeliver_one(webhook_id: str, job_id: str, number: int, core: CoreOf,
     """Send one delivery again, whether it has failed or was delivered, under the same id; it is tried for another 24 hours."""
     webhook = await _webhook(core, caller, webhook_id)
     delivery = await _delivery(core, webhook_id, job_id, number)
-    return DeliveryAnswer.of(await _administration(core).redeliver(webhook, delivery))
+    return await _shown(core, await _administration(core).redeliver(webhook, delivery))
 
 
 @router.post("/{webhook_id}/redeliver", responses=answers(401, 403, 404, 409, 413, 422, 429, 503))
@@ -184,6 +188,11 @@ async def _delivery(core: Core, webhook_id: str, job_id: str, number: int) -> De
     if not is_job_id(job_id) or not 0 < number < 10**8:
         raise NotFoundError("Delivery", f"{job_id}#{number}")
     return await deliveries.get(DeliveryKey(webhook_id, job_id, number))
+
+
+async def _shown(core: Core, delivery: Delivery) -> DeliveryAnswer:
+    held = await why_held(_deliveries(core), [delivery])
+    return DeliveryAnswer.of(delivery, held.get(key_of(delivery)))
 
 
 async def _told(core: Core, webhook: Webhook) -> WebhookAnswer:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -161,6 +162,7 @@ class Waiting:
                 await self.release(standing, delivery.job_id)
             return
         await self._take(leased, standing, story)
+        await self._look_sooner(leased, story)
 
     async def hold(self, delivery: Delivery, webhook: Webhook, earlier: Delivery) -> None:
         """Let a delivery wait for an earlier one of its job."""
@@ -172,6 +174,16 @@ class Waiting:
         if delivery.state is not DeliveryState.HELD:
             # The earlier one may have come to its end just before this one was held, and let nothing go.
             await self.release(webhook, delivery.job_id)
+
+    async def _look_sooner(self, earlier: Delivery, story: Story) -> None:
+        """What is held behind a delivery that goes may have been to be looked at after a long pause that is over now."""
+        following = next((one for one in story.to(earlier.webhook_id) if one.number > earlier.number and not one.state.final), None)
+        moment = self._moment()
+        look = next_look(earlier, moment.now)
+        if following is None or following.state is not DeliveryState.HELD or following.next_at is None or following.next_at <= look:
+            return
+        with suppress(DeliveryChangedError):
+            await self._deliveries.write(following, changes.held(following, look, moment))
 
     async def enabled(self, webhook: Webhook, story: Story) -> Webhook | None:
         """A webhook that was disabled when it was read, if it is not any more; else all that waits for it in a story ends, together.

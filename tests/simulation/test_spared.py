@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from datetime import timedelta
 
+from shared.errors import UnavailableError
 from shared.jobs.change import Moment
 from shared.store.deliveries import DeliveryKey
 from shared.store.endpoints import Endpoints
@@ -44,6 +46,14 @@ async def spare(world, endpoint, *, seconds=240, since=120):
         "paused_until": now + timedelta(seconds=seconds),
         "spared_at": now - timedelta(seconds=since),
     }
+    await endpoints.write(before, before.model_copy(update=update), now)
+
+
+async def mend(world, endpoint):
+    """As after a success: it is well, and what was put off may go."""
+    endpoints, now = Endpoints(world.table), world.clock.now()
+    before = await endpoints.get(endpoint.webhook.id)
+    update = {"stamp": world.ids.nonce(), "strikes": 0, "pauses": 0, "paused_until": None, "spared_at": now, "last_success_at": now}
     await endpoints.write(before, before.model_copy(update=update), now)
 
 
@@ -214,3 +224,32 @@ def test_what_is_held_anew_just_when_it_is_let_go_goes_all_the_same():
             return world.time() - begun
 
     assert play(scene) < SOON
+
+
+def test_what_is_held_behind_one_that_was_put_off_goes_soon_though_nobody_lives_to_let_it_go():
+    """Who sends the first dies before he lets go of the second, which was to be looked at when the long pause would have been over."""
+
+    async def scene():
+        world = DeliveryWorld()
+        endpoint = await world.endpoint(well)
+        await spare(world, endpoint, seconds=3000)
+        job = await world.job(events=3)
+        worker = world.worker()
+        await worker.fanout.tell(job, {1, 2, 3})
+        await asyncio.sleep(10)
+        assert endpoint.attempts == Counter()
+        await mend(world, endpoint)
+        dead = []
+
+        async def dying(_webhook, job_id):
+            dead.append(job_id)
+            raise UnavailableError("the worker dies here")
+
+        worker.courier.waiting.release = dying
+        async with worker:
+            begun = world.time()
+            await world.until(lambda: f"{job}#3" in endpoint.took, seconds=2 * HOUR)
+            assert dead[:2] == [job] * 2
+            return world.time() - begun
+
+    assert play(scene) < 4 * SOON

@@ -24,7 +24,7 @@ _ROLLUP = r"^region(\+(node|device|vendor|namespace|project|job_id))*$"
 class Settings(BaseSettings):
     """What an installation decides. Durations in seconds, sizes in bytes."""
 
-    model_config = SettingsConfigDict(env_prefix="GPUFLEET_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="GPUFLEET_", frozen=True, extra="ignore", allow_inf_nan=False)
 
     control_region: str = "us-east-1"
     """The AWS region of the table, the bucket and all queues: a conditional write is only safe in one place."""

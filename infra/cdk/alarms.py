@@ -81,11 +81,11 @@ class FleetAlarms(Construct):
 
 
 def _of_region(naming: Naming, region: str) -> Mapping[str, Trigger]:
-    limits = naming.installation.alarms
+    limits, claimed = naming.installation.alarms, naming.installation.claim_alarm_seconds
     return {
         "ready-oldest": Trigger(metric=measures.fleet("fleet_ready_oldest_seconds", region=region), above=limits.oldest_ready_seconds),
         "overdue": Trigger(metric=measures.fleet("fleet_overdue_oldest_seconds", region=region), above=limits.overdue_seconds),
-        "claims": Trigger(metric=measures.fleet("fleet_claim_oldest_seconds", region=region), above=limits.claim_seconds),
+        "claims": Trigger(metric=measures.fleet("fleet_claim_oldest_seconds", region=region), above=claimed),
         "observed": Trigger(metric=measures.fleet("fleet_observed_age_seconds", region=region), above=limits.observed_seconds),
         "scrapes": Trigger(metric=measures.fleet("fleet_scrape_age_seconds", region=region), above=limits.scrape_seconds),
     }

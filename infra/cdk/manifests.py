@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from pathlib import Path
@@ -13,12 +14,15 @@ import yaml
 
 from infra.cdk.cluster import TOLERATED
 from infra.cdk.nodes import POOL_LABEL, SYSTEM
+from shared.settings import Settings
 
 BASE: Final = Path(__file__).parents[1] / "kubernetes" / "base"
 _SETTINGS: Final = "gpufleet-settings"
 _IMAGE: Final = "gpufleet"
 _JOBS_NAMESPACE: Final = "gco-jobs"
 """The namespace of jobs in the files; each that the settings name gets the same."""
+_SHUTDOWN_SECONDS: Final = float(Settings.model_fields["shutdown_seconds"].default)
+"""What the files' `terminationGracePeriodSeconds` are made for."""
 
 Object = dict[str, Any]
 
@@ -30,14 +34,23 @@ def base_objects() -> list[Object]:
 
 
 def worker_objects(
-    *, image: str, settings: Mapping[str, str], digest: str, namespaces: tuple[str, ...], replicas: Mapping[str, int]
+    *,
+    image: str,
+    settings: Mapping[str, str],
+    digest: str,
+    namespaces: tuple[str, ...],
+    replicas: Mapping[str, int],
+    shutdown_seconds: float = _SHUTDOWN_SECONDS,
 ) -> list[Object]:
     """The objects of an installation's cluster.
 
+    Pods are given as much longer to end than the files say as `shutdown_seconds` is longer than what these were made for: else the kubelet
+    would kill a worker that still finishes what it has begun.
     `digest` changes when the settings do (they may hold tokens of CDK): it is put on the pods, which read them when they start.
     """
+    longer = max(0, math.ceil(shutdown_seconds - _SHUTDOWN_SECONDS))
     return [
-        _patched(one, image=image, settings=settings, digest=digest, replicas=replicas)
+        _patched(one, image=image, settings=settings, digest=digest, replicas=replicas, longer=longer)
         for found in base_objects()
         for one in _for_namespaces(found, namespaces)
     ]
@@ -60,7 +73,7 @@ def _for_namespaces(found: Object, namespaces: tuple[str, ...]) -> Iterator[Obje
         yield made
 
 
-def _patched(found: Object, *, image: str, settings: Mapping[str, str], digest: str, replicas: Mapping[str, int]) -> Object:
+def _patched(found: Object, *, image: str, settings: Mapping[str, str], digest: str, replicas: Mapping[str, int], longer: int) -> Object:
     made = deepcopy(found)
     if made["kind"] == "ConfigMap" and made["metadata"]["name"] == _SETTINGS:
         made["data"] = dict(settings)
@@ -70,6 +83,7 @@ def _patched(found: Object, *, image: str, settings: Mapping[str, str], digest: 
         template = spec["template"]
         template["metadata"].setdefault("annotations", {})["gpufleet.io/settings"] = digest
         pod = template["spec"]
+        pod["terminationGracePeriodSeconds"] += longer
         pod["nodeSelector"] = pod.get("nodeSelector", {}) | {POOL_LABEL: SYSTEM}
         pod["tolerations"] = [*pod.get("tolerations", []), TOLERATED]
         for container in pod["containers"]:

@@ -5,6 +5,7 @@ Nothing here names an account: the account is that of the credentials with which
 
 from __future__ import annotations
 
+import math
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -37,13 +38,15 @@ from infra.cdk.fields import (
     of_others,
 )
 from infra.cdk.problems import problems_of, refuse, twice
-from infra.cdk.variables import check_variables
+from infra.cdk.variables import PREFIX, check_variables
 from shared.errors import InvalidError, Problem
 from shared.settings import Settings
 from shared.store.lifecycle import SHORTEST_USAGE_DAYS, USAGE_DAYS
 
 FILE_VARIABLE: Final = "GPUFLEET_INFRA_SETTINGS"
 DEFAULT_FILE: Final = Path(__file__).with_name("settings.toml")
+_LEASES: Final = 3
+"""After so many a claim is told of: the sweeper has then had two to give the job to another worker."""
 
 Days = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653]
 """What CloudWatch Logs takes for a retention: https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html"""
@@ -158,7 +161,8 @@ class Alarms(Part):
     topic_arn: TopicArn | None = None
     oldest_ready_seconds: int = Field(default=1800, ge=60)
     overdue_seconds: int = Field(default=300, ge=120)
-    claim_seconds: int = Field(default=180, ge=60)
+    claim_seconds: int | None = Field(default=None, ge=60)
+    """Unless said, three leases (`GPUFLEET_LEASE_SECONDS`), and a minute at least."""
     observed_seconds: int = Field(default=1500, ge=900)
     """An observer tells of a cluster at which nothing changes every ten minutes."""
     scrape_seconds: int = Field(default=600, ge=300)
@@ -259,10 +263,17 @@ class Installation(Part):
                 *twice("/regions", self.region_names, "/name"),
                 *twice("/job_namespaces", self.job_namespaces),
                 *self._topic_elsewhere(),
-                *check_variables(self.environment, self.metrics.placed()),
+                *(wrong := list(check_variables(self.environment, self.metrics.placed()))),
+                *(self._within_a_lease() if not wrong else ()),
             ]
         )
         return self
+
+    def _within_a_lease(self) -> Iterator[Problem]:
+        told, lease = self.alarms.claim_seconds, self.lease_seconds
+        if told is not None and told < lease:
+            rule = f"must not be less than a claim may last, {lease:g} (GPUFLEET_LEASE_SECONDS): it would ring of claims that are well"
+            yield Problem(pointer="/alarms/claim_seconds", value=told, rule=rule)
 
     def _topic_elsewhere(self) -> Iterator[Problem]:
         arn = self.alarms.topic_arn
@@ -274,6 +285,24 @@ class Installation(Part):
     def variables(self) -> dict[str, str]:
         """What workers have in their environment besides the names of resources."""
         return {**self.metrics.environment(), **self.environment}
+
+    @property
+    def lease_seconds(self) -> float:
+        """How long a claim lasts, for the workers of this installation."""
+        return self._seconds("lease_seconds")
+
+    @property
+    def shutdown_seconds(self) -> float:
+        """How long its workers finish what they have begun."""
+        return self._seconds("shutdown_seconds")
+
+    def _seconds(self, field: str) -> float:
+        return float(self.variables.get(f"{PREFIX}{field.upper()}", Settings.model_fields[field].default))
+
+    @property
+    def claim_alarm_seconds(self) -> int:
+        """From when on a claim that isn't committed is told of."""
+        return self.alarms.claim_seconds or max(60, math.ceil(_LEASES * self.lease_seconds))
 
     @property
     def region_names(self) -> tuple[str, ...]:

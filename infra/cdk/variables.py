@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from infra.cdk.problems import pointer, problems_of
 from shared.errors import InvalidError, Problem
 from shared.metrics.rollups import measures_of
+from shared.metrics.series import Label
 from shared.settings import Settings
 
 PREFIX: Final = "GPUFLEET_"
@@ -23,13 +24,14 @@ _REFUSED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("PROBE_HOST", "PROBE_PORT", "METRICS_HOST", "METRICS_PORT"), f"{_DECIDED}, and what asks there is made to fit"),
     **dict.fromkeys(("KUBECONFIG", "POLICY_FILE", "SPOT_PRICES_FILE", "PROMETHEUS_TOKEN_FILE"), _NO_FILE),
     "METRICS_DIRECT": "must not be set: the function that reads GPUs is in no cluster's network",
+    "METRICS_SECONDS": "must not be set: a schedule calls the function that reads GPUs each minute",
+    "RATE_LIMIT": "must not be set: in front of functions API Gateway throttles (api.rate, api.burst)",
     "WEBHOOK_LOCAL": "must not be set: it lets webhooks reach what is inside, and is for a fleet on one machine",
 }
 _IN_WORDS: Final[Mapping[str, str]] = {
     "metrics_rollups": "must be labels joined by +: region, and after it any of node, device, vendor, namespace, project, job_id",
     "prometheus_url": "must be an address that begins with http:// or https://, without a user before the host",
     "opencost_url": "must be an address that begins with http:// or https://",
-    "rate_limit": "must be a number a second, minute or hour, such as 100/second, or none",
 }
 """The rules of `shared.settings` that are patterns there."""
 
@@ -54,6 +56,7 @@ def check_variables(environment: Mapping[str, str], metrics: Mapping[str, tuple[
 
 
 def _refused_by_workers(fields: Mapping[str, str], places: Mapping[str, str]) -> Iterator[Problem]:
+    refused = set()
     try:
         Settings(**fields)  # type: ignore[arg-type] # texts, as the environment has them
     except ValidationError as error:
@@ -61,16 +64,24 @@ def _refused_by_workers(fields: Mapping[str, str], places: Mapping[str, str]) ->
             _, field, *steps = one.pointer.split("/")
             # The environment of who synthesizes may hold others, which are not of the installation.
             if field in fields:
+                refused.add(field)
                 rule = _IN_WORDS.get(field, one.rule) if one.rule.startswith("must match") else one.rule
                 # A variable is one text; a list of the settings has members.
                 parts = steps if not places[field].startswith("/environment/") else ()
                 yield Problem(pointer=places[field] + pointer(*parts), value=one.value, rule=rule)
     if "metrics_measures" in fields:
-        words = [word.strip() for word in fields["metrics_measures"].split(",") if word.strip()]
         try:
-            measures_of(words, field=places["metrics_measures"])
+            measures_of(_words(fields["metrics_measures"]), field=places["metrics_measures"])
         except InvalidError as error:
             yield from error.problems
+    rollups = [] if "metrics_rollups" in refused else _words(fields.get("metrics_rollups", ""))
+    if rollups and Label.REGION not in rollups:
+        rule = f"must have {Label.REGION} among them, by which the dashboards' graphs of GPUs ask (or be empty: nothing is written)"
+        yield Problem(pointer=places["metrics_rollups"], value=fields["metrics_rollups"], rule=rule)
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _field(name: str) -> str:

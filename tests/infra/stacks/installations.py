@@ -36,7 +36,7 @@ INSTALLATIONS = {
         administrators=["arn:aws:iam::123456789012:role/admin"],
         job_namespaces=["gco-jobs", "research"],
         removal="destroy",
-        environment={"GPUFLEET_READY_SHARDS": "4"},
+        environment={"GPUFLEET_READY_SHARDS": "4", "GPUFLEET_LEASE_SECONDS": "600", "GPUFLEET_SHUTDOWN_SECONDS": "120"},
         metrics={"rollups": ["region", "region+namespace"], "prometheus_url": "https://prometheus.example"},
     ),
     "bare": lambda: installation(1, charts={}),

@@ -73,7 +73,23 @@ def test_the_settings_that_the_project_comes_with_hold():
         ({"environment": {"GPUFLEET_REDY_SHARDS": "4"}}, "/environment/GPUFLEET_REDY_SHARDS", "4", "must be a setting of"),
         ({"environment": {"TABLE": "4"}}, "/environment/TABLE", "TABLE", "must be the name of a variable"),
         ({"environment": {"GPUFLEET_READY_SHARDS": "many"}}, "/environment/GPUFLEET_READY_SHARDS", "many", "must be a valid integer"),
-        ({"environment": {"GPUFLEET_RATE_LIMIT": "9"}}, "/environment/GPUFLEET_RATE_LIMIT", "9", "must be a number a second"),
+        ({"environment": {"GPUFLEET_RATE_LIMIT": "9"}}, "/environment/GPUFLEET_RATE_LIMIT", "9", "API Gateway throttles (api.rate"),
+        ({"environment": {"GPUFLEET_METRICS_SECONDS": "600"}}, "/environment/GPUFLEET_METRICS_SECONDS", "600", "each minute"),
+        ({"environment": {"GPUFLEET_LEASE_SECONDS": "inf"}}, "/environment/GPUFLEET_LEASE_SECONDS", "inf", "must be a finite number"),
+        ({"environment": {"GPUFLEET_LEASE_SECONDS": "0"}}, "/environment/GPUFLEET_LEASE_SECONDS", "0", "must be greater than 0"),
+        (
+            {"environment": {"GPUFLEET_LEASE_SECONDS": "600"}, "alarms": {"claim_seconds": 599}},
+            "/alarms/claim_seconds",
+            599,
+            "must not be less than a claim may last, 600",
+        ),
+        ({"metrics": {"rollups": ["region+node"]}}, "/metrics/rollups", "region+node", "must have region among them"),
+        (
+            {"environment": {"GPUFLEET_METRICS_ROLLUPS": "region+node,region+job_id"}},
+            "/environment/GPUFLEET_METRICS_ROLLUPS",
+            "region+node,region+job_id",
+            "must have region among them",
+        ),
         ({"environment": {"GPUFLEET_METRICS_ROLLUPS": "a"}}, "/environment/GPUFLEET_METRICS_ROLLUPS", "a", "must be labels joined by +"),
         ({"metrics": {"rollups": ["region", "planet"]}}, "/metrics/rollups/1", "planet", "must be labels joined by +: region, and"),
         ({"metrics": {"measures": ["gpu_mood"]}}, "/metrics/measures", "gpu_mood", "must be some of gpu_utilization"),
@@ -155,6 +171,23 @@ def test_what_can_work_is_taken(change):
     found["regions"][1] |= change
 
     assert Installation.of(found).regions[1].name == "eu-west-1"
+
+
+@pytest.mark.parametrize(
+    ("change", "seconds"),
+    [
+        ({}, 180),
+        ({"environment": {"GPUFLEET_LEASE_SECONDS": "600"}}, 1800),
+        ({"environment": {"GPUFLEET_LEASE_SECONDS": "2.5"}}, 60),
+        ({"environment": {"GPUFLEET_LEASE_SECONDS": "600"}, "alarms": {"claim_seconds": 600}}, 600),
+    ],
+)
+def test_claims_are_told_of_after_three_leases_unless_said(change, seconds):
+    assert Installation.of(document() | change).claim_alarm_seconds == seconds
+
+
+def test_nothing_need_be_written_of_gpus():
+    assert Installation.of(document(metrics={"rollups": []})).variables == {"GPUFLEET_METRICS_ROLLUPS": ""}
 
 
 def test_regions_may_have_the_same_network_which_is_joined_to_no_other():

@@ -105,11 +105,12 @@ def test_what_lasts_is_seen_in_every_period_though_an_idle_fleet_tells_of_itself
             assert one["Period"] >= 2 * 300, name
 
 
-def test_thresholds_are_those_of_the_settings(two):
+def test_thresholds_are_those_of_the_settings(two, five):
     limits, found = two.installation.alarms, alarms(two)
 
     assert found["gpufleet-ready-oldest-eu-west-1"]["Threshold"] == limits.oldest_ready_seconds
-    assert found["gpufleet-claims-us-east-1"]["Threshold"] == limits.claim_seconds
+    assert found["gpufleet-claims-us-east-1"]["Threshold"] == 180
+    assert alarms(five)["gpufleet-claims-us-east-1"]["Threshold"] == 1800  # of claims that last ten minutes
     assert found["gpufleet-dead-letters"]["Threshold"] == limits.dead_letters - 1
     assert {one["ComparisonOperator"] for one in found.values()} == {"GreaterThanThreshold"}
 

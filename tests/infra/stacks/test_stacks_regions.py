@@ -195,6 +195,12 @@ def test_the_workers_have_the_image_and_the_settings_of_the_installation(two, re
     assert (settings["GPUFLEET_CLUSTER_REGION"], settings["AWS_REGION"]) == ("eu-west-1", "us-east-1")
 
 
+def test_pods_are_given_as_long_as_the_workers_take_to_end(two, five):
+    for assembly, seconds in ((two, 60), (five, 160)):
+        for one in applied(assembly.template("us-east-1"), "Deployment"):
+            assert one["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == seconds
+
+
 def test_each_namespace_of_jobs_has_the_rights_of_the_workers_and_a_queue(five):
     found = applied(five.template("us-east-1"))
 

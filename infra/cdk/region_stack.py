@@ -88,6 +88,7 @@ class RegionStack(Stack):
                 digest=digest_of(installation.model_dump(mode="json"), region.name),
                 namespaces=installation.job_namespaces,
                 replicas={"dispatcher": installation.workers.dispatchers},
+                shutdown_seconds=installation.shutdown_seconds,
             ),
         )
 

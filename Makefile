@@ -28,7 +28,7 @@ api-tour: $(VENV)/.ready ## Every operation of the GCO door by curl on a fleet o
 	$(BIN)/python -m tests.e2e.tour
 
 test: $(VENV)/.ready ## The tests that need nothing but Python
-	$(BIN)/python -m pytest -n 4 --dist loadfile
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 test-real: $(VENV)/.ready ## The tests against DynamoDB Local (npm, Java), injected AWS faults and Prometheus (Debian's)
 	tests/real/run.sh $(BIN)/python

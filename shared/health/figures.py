@@ -32,7 +32,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "fleet_delivery_overdue_seconds": "since the oldest of them should have been sent",
     "fleet_loops": "loops of workers by how they are",
     "fleet_loop_pass_age_seconds": "since the last good pass of any loop of a worker, as told: every 30 minutes if all is well",
-    "fleet_health_unread": "parts of the fleet's health that could not be read",
+    "fleet_health_unread": "parts of the fleet's health that could not be read, or of which nobody ever told",
 }
 
 

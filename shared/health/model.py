@@ -84,7 +84,8 @@ class LoopHealth(Record):
 
 
 class FleetHealth(Record):
-    """All of it. A part that could not be read is named in `unread` with what was in the way, and is left out or as it last was."""
+    """All of it. A part that could not be read is named in `unread` with what was in the way, and is left out or as it last was; so is what
+    there should be of an open region and never was."""
 
     at: AwareDatetime
     regions: tuple[RegionHealth, ...] = ()

@@ -3,12 +3,15 @@
 While no job is unfinished, one batch read of the table says so and is all that is asked of it. Queues are counted by SQS, and scrapes
 lie in S3. What changes slowly (loops, webhooks) is read every quarter of an hour. For an idle fleet that is one request of DynamoDB a
 snapshot and four an hour, for all of its regions together.
+
+Of an open region whose observer never told of it, or whose GPUs nobody ever read though somebody should, nothing is known: that counts as
+unread, since what was never there has no age by which it could be missed. A drained one may still be in the making.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, Protocol, TypeVar
 
@@ -23,6 +26,8 @@ SLOWLY: Final = timedelta(minutes=15)
 BUSY_SECONDS: Final = 60.0
 IDLE_SECONDS: Final = 300.0
 """How often whoever tells of the fleet reads it: an idle one costs 288 requests of DynamoDB a day, and 96 for what changes slowly."""
+
+_SCRAPES: Final = "scrapes"
 
 T = TypeVar("T")
 
@@ -72,7 +77,9 @@ class HealthReader:
         webhooks: WebhookBacklog,
         scrapes: Scrapes,
         clock: Clock,
+        scraped: bool = False,
     ) -> None:
+        """`scraped`: there is a worker that reads GPUs, so that each open region must have been read."""
         self._regions = regions
         self._backlogs = backlogs
         self._dead_letters = dead_letters
@@ -80,6 +87,7 @@ class HealthReader:
         self._webhooks = webhooks
         self._scrapes = scrapes
         self._clock = clock
+        self._scraped = scraped
         self._slow_until: datetime | None = None
         self._beats: Sequence[Beat] = ()
         self._webhook_health: WebhookHealth | None = None
@@ -100,10 +108,11 @@ class HealthReader:
 
         counts, taken, _ = await asyncio.gather(
             part("dead letters", self._dead_letters.queues(), {}),
-            part("scrapes", self._scrapes.taken_at(self._regions), {}),
+            part(_SCRAPES, self._scrapes.taken_at(self._regions), {}),
             part("loops and webhooks", self._slow(now, overview, anew=all_of_it), None),
         )
         regions = await asyncio.gather(*(self._region(region, now, overview, taken) for region in self._regions))
+        unread |= {about: why for one in regions for about, why in self._never_told(one, scrapes_are_known=_SCRAPES not in unread)}
         return FleetHealth(
             at=now,
             regions=tuple(regions),
@@ -112,6 +121,14 @@ class HealthReader:
             loops=self._loop_health(now),
             unread=unread,
         )
+
+    def _never_told(self, one: RegionHealth, *, scrapes_are_known: bool) -> Iterator[tuple[str, str]]:
+        if one.drained:
+            return
+        if one.observed_seconds is None:
+            yield f"the cluster of {one.region}", "no observer has ever told of it"
+        if self._scraped and scrapes_are_known and one.scraped_seconds is None:
+            yield f"the GPUs of {one.region}", "no scrape has ever read them"
 
     def _loop_health(self, now: datetime) -> tuple[LoopHealth, ...]:
         found = [beat.health(now) for beat in self._beats]

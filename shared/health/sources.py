@@ -58,8 +58,8 @@ class SnapshotScrapes:
         return {snapshot.region: snapshot.at for snapshot in await self._snapshots.latest(regions)}
 
 
-def health_reader(settings: Settings, aws: Aws, clock: Clock) -> HealthReader:
-    """A reader over the clients of the control region: `dynamodb`, `sqs` and `s3`."""
+def health_reader(settings: Settings, aws: Aws, clock: Clock, *, scraped: bool = False) -> HealthReader:
+    """A reader over the clients of the control region: `dynamodb`, `sqs` and `s3`. `scraped`: a worker reads the GPUs of its regions."""
     table = Table(aws.dynamodb, settings.table)
     layout = Layout(ready_shards=settings.ready_shards, due_shards=settings.due_shards)
     return HealthReader(
@@ -70,4 +70,5 @@ def health_reader(settings: Settings, aws: Aws, clock: Clock) -> HealthReader:
         webhooks=TableWebhooks(Deliveries(table, layout), Webhooks(table)),
         scrapes=SnapshotScrapes(Snapshots(S3Objects(aws.s3, settings.bucket))),
         clock=clock,
+        scraped=scraped,
     )

@@ -24,10 +24,12 @@ def health(api: Api = API, key: Key = None, as_json: AsJson = False) -> None:
     Ages are those of the oldest: of a ready job since it was submitted, of a claim, of an overdue mark since its time. DISPATCH is from
     submission to commit, the median of the newest jobs and the most. OBSERVED says how long ago the observer reported on the cluster: when
     its nodes or what is free of them change, and otherwise every 10 minutes, so that less is well. SCRAPED says when its GPUs were read.
+    Both are `never` where nobody has done so yet.
 
     LAST HEARD is when a worker's process last told of its loop: at its start, when something changes, and otherwise every 30 minutes; after
-    65 it counts as silent. LAST GOOD PASS is told only of a loop that is not well; of one that is, it is -. RELEASE is what the process
-    runs: an upgrade is over when all say the same.
+    65 it counts as silent. Until then a process that was killed or hangs reads as it last told, `well` mostly: whether it is there, its
+    cluster says (`kubectl -n gpufleet get pods`). LAST GOOD PASS is told only of a loop that is not well; of one that is, it is -. RELEASE
+    is what the process runs: an upgrade is over when all say the same.
     """
     from workers.cli.client import FleetClient
 
@@ -60,7 +62,12 @@ def _region(one: Mapping[str, Any]) -> tuple[Any, ...]:
     dispatched = one.get("dispatched")
     took = f"{seconds(dispatched['median_seconds'])}, {seconds(dispatched['most_seconds'])}" if dispatched else "-"
     name = f"{one['region']} (drained)" if one.get("drained") else one["region"]
-    return (name, *waiting, one["jobs"].get("running", 0), took, seconds(one["observed_seconds"]), seconds(one["scraped_seconds"]))
+    told = (_since(one["observed_seconds"]), _since(one["scraped_seconds"]))
+    return (name, *waiting, one["jobs"].get("running", 0), took, *told)
+
+
+def _since(value: float | None) -> str:
+    return "never" if value is None else seconds(value)
 
 
 def _count(backlog: Mapping[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """Tells of the fleet's own health, beside the scrapes: `/metrics` of this worker, and CloudWatch. On Lambda by lines for CloudWatch.
 
+Whoever tells of it runs beside who reads the GPUs (this worker, or the function `metrics`), and so misses a region that never was read.
 A fleet in which nothing is to do is read every five minutes, any other each minute (`shared.health.reading`).
 """
 
@@ -83,7 +84,7 @@ class HealthLoop:
 
 def build(settings: Settings, aws: Aws, regions: Sequence[str]) -> HealthLoop:
     """The loop for some regions, over clients of `SERVICES` and, unless nothing is to be written to CloudWatch, of `cloudwatch`."""
-    reader = health_reader(settings.model_copy(update={"regions": tuple(regions)}), aws, SystemClock())
+    reader = health_reader(settings.model_copy(update={"regions": tuple(regions)}), aws, SystemClock(), scraped=True)
     writer = MetricWriter(aws.cloudwatch, namespace=FLEET_NAMESPACE) if settings.metrics_rollups else None
     return HealthLoop(reader=reader, collector=HealthCollector(), writer=writer)
 
@@ -91,7 +92,7 @@ def build(settings: Settings, aws: Aws, regions: Sequence[str]) -> HealthLoop:
 async def _start(settings: Settings, stack: AsyncExitStack) -> _Teller:
     aws = await stack.enter_async_context(connect(settings.control_region, *SERVICES))
     clock = SystemClock()
-    return _Teller(KeptHealth(health_reader(settings, aws, clock), clock))
+    return _Teller(KeptHealth(health_reader(settings, aws, clock, scraped=True), clock))
 
 
 class _Teller:

@@ -117,6 +117,8 @@ async def test_the_fleets_health_is_told_as_metrics_in_the_log(deployed, fleet_r
         metrics = [line for line in health.lines() if "_aws" in line]
         assert len(metrics) == told["told"]
         assert any(line.get("region") == REGION and line.get("fleet_ready_jobs") == 1 for line in metrics)
+        # No observer has told of the cluster, and nobody has read its GPUs.
+        assert [line["fleet_health_unread"] for line in metrics if "fleet_health_unread" in line] == [2 * len(region.settings.regions)]
         assert await health(payload("health")) == {"told": 0}
 
 

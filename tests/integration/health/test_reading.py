@@ -15,6 +15,7 @@ from shared.health.model import Backlog, LoopState, WebhookHealth
 from shared.health.reading import KeptHealth
 from shared.health.sources import health_reader
 from shared.jobs.model import Claim, Head
+from shared.jobs.regions import RegionControl
 from shared.metrics.snapshot import Snapshot
 from shared.metrics.snapshots import Snapshots
 from shared.queues.queue import Queue
@@ -22,6 +23,7 @@ from shared.settings import dead_letter_queue
 from shared.store import backlogs as backlogs_module
 from shared.store.beats import Beats
 from shared.store.objects import S3Objects
+from shared.store.regions import Regions
 from tests.integration.region import REGION, running_region
 from workers.beating import beating
 from workers.loops import Passes
@@ -72,7 +74,7 @@ async def test_an_idle_fleet_costs_one_request_a_snapshot(region):
     found = reader(region, clock, aws=replace(region.aws, dynamodb=counted))
     health = await found.read()
     assert health.idle
-    assert health.unread == {}
+    assert health.unread == {f"the cluster of {REGION}": "no observer has ever told of it"}
     assert health.regions[0].ready == health.regions[0].overdue == Backlog()
     assert [queue.dead_letters for queue in health.queues] == [0] * len(region.settings.queues())
     counted.calls.clear()
@@ -167,19 +169,44 @@ async def test_a_loop_that_is_killed_falls_silent(region):
     assert loop.state is LoopState.SILENT
 
 
+class Away:
+    """A client of which no call is answered."""
+
+    def __getattr__(self, name):
+        async def call(**_):
+            raise OSError("away")
+
+        return call
+
+
 async def test_a_part_that_does_not_answer_is_named(region):
-    class Away:
-        def __getattr__(self, name):
-            async def call(**_):
-                raise OSError("away")
-
-            return call
-
     health = await reader(region, aws=replace(region.aws, sqs=Away(), s3=Away())).read()
-    assert set(health.unread) == {"dead letters", "scrapes"}
+    assert set(health.unread) == {"dead letters", "scrapes", f"the cluster of {REGION}"}
     assert health.webhooks == WebhookHealth()
     with pytest.raises(UnavailableError):
         await reader(region, aws=replace(region.aws, dynamodb=Away())).read()
+
+
+async def test_an_open_region_of_which_nobody_ever_told_is_unread(region):
+    told = {f"the cluster of {REGION}": "no observer has ever told of it", f"the GPUs of {REGION}": "no scrape has ever read them"}
+    asks = health_reader(region.settings, region.aws, region.core.clock, scraped=True)
+    assert (await asks.read()).unread == told
+    # Where the times of scrapes can't be read, that is all that is known of them.
+    away = health_reader(region.settings, replace(region.aws, s3=Away()), region.core.clock, scraped=True)
+    assert set((await away.read()).unread) == {"scrapes", f"the cluster of {REGION}"}
+
+    control = RegionControl(statuses=Regions(region.core.table), regions=[REGION], doorbell=region.core.doorbell, clock=region.core.clock)
+    await control.drain(REGION, by="ada", reason="new", move=True, interrupt=False)
+    assert (await asks.read()).unread == {}
+    await control.resume(REGION, by="ada", reason=None)
+    assert (await asks.read()).unread == told
+
+    now = datetime.now(UTC)
+    await Snapshots(S3Objects(region.aws.s3, region.settings.bucket)).put(Snapshot(region=REGION, at=now, seconds=1.0))
+    async with asyncio.timeout(20):
+        await region.observer()
+        while (await asks.read()).unread:
+            await asyncio.sleep(0.05)
 
 
 async def test_a_snapshot_is_kept_for_those_who_ask_at_once(region):

@@ -48,7 +48,9 @@ async def test_prometheus_and_cloudwatch_are_told(fleet_resources):
     async with asyncio.timeout(20):
         while loop.passes.succeeded_at is None:
             await asyncio.sleep(0.02)
-    assert 'fleet_ready_jobs{region="us-east-1"} 0.0' in generate_latest(registry).decode()
+    told = generate_latest(registry).decode()
+    assert 'fleet_ready_jobs{region="us-east-1"} 0.0' in told
+    assert "fleet_health_unread 2.0" in told  # nobody has told of the cluster or read its GPUs, which is this worker's to do
     assert await samples(fleet_resources.aws) == before + 1
     stop.set()
     await asyncio.wait_for(running, 5)
@@ -85,7 +87,8 @@ async def test_a_table_that_is_away_is_told_and_tried_again(fleet_resources, mon
     async with asyncio.timeout(20):
         while loop.passes.succeeded_at is None:
             await asyncio.sleep(0.01)
-    assert "fleet_health_unread 0.0" in generate_latest(registry).decode()
+    # It is read, and no observer has ever told of its regions.
+    assert f"fleet_health_unread {len(settings.regions)}.0" in generate_latest(registry).decode()
     stop.set()
     await asyncio.wait_for(running, 5)
 
@@ -105,7 +108,7 @@ async def test_on_lambda_each_snapshot_is_written_once(fleet_resources, capsys):
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert first == {"told": len(lines)}
     assert {one["_aws"]["CloudWatchMetrics"][0]["Namespace"] for one in lines} == {FLEET_NAMESPACE}
-    assert [one["fleet_health_unread"] for one in lines if "fleet_health_unread" in one] == [0.0]
+    assert [one["fleet_health_unread"] for one in lines if "fleet_health_unread" in one] == [len(fleet_resources.settings.regions)]
     clock.moment += timedelta(minutes=4)  # the fleet is idle
     assert await teller.tell() == {"told": 0}
     clock.moment += timedelta(minutes=1)

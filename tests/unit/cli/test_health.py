@@ -23,7 +23,7 @@ def test_a_table_of_regions_and_what_is_not_well(api, gpufleet, capsys):
     assert lines[0].split()[:6] == ["REGION", "READY", "OLDEST", "CLAIMED", "OLDEST", "OVERDUE"]
     assert lines[0].split()[6:] == ["OLDEST", "RUNNING", "DISPATCH", "OBSERVED", "SCRAPED"]
     assert lines[1].split() == ["us-east-1", "5", "1m", "2", "3.0s", "1", "0.5s", "4", "0.4s,", "2.5s", "12s", "30s"]
-    assert lines[2].split() == ["eu-west-1", "0", "-", "0", "-", "0", "-", "0", "-", "-", "-"]
+    assert lines[2].split() == ["eu-west-1", "0", "-", "0", "-", "0", "-", "0", "-", "never", "never"]
     assert "gpufleet-events  3" in printed.out
     assert "LAST HEARD  LAST GOOD PASS" in printed.out
     assert any(line.split() == ["dispatcher", "us-east-1", "well", "10s", "-", "0.2.0", "host/1", "-"] for line in lines)

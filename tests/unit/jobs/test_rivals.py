@@ -139,7 +139,7 @@ def test_what_another_leaves_lying_is_taken_before_anything_of_lower_priority():
     found = rivals(meetings=1)
     left = found.lanes(plain)[0]
     found.met(left)
-    (urgent,) = [entry for entry in entries(1000, priority=50) if Rivals.lanes(rivals(meetings=1), [entry])[0].number == left.number][:1]
+    urgent = next(entry for entry in entries(1000, priority=50) if Rivals.lanes(rivals(meetings=1), [entry])[0].number == left.number)
 
     first = [entry for lane in found.lanes([urgent, *plain]) for entry in lane.entries]
     second = [entry for lane in found.lanes([urgent, *plain]) for entry in lane.entries]

@@ -48,7 +48,7 @@ class FleetCharts(Construct):
                 "awsRegion": region,
                 "autoDiscovery": {"clusterName": naming.cluster(region)},
                 "rbac": {"serviceAccount": {"name": _AUTOSCALER}},
-                # A job is never moved for a node's sake: its pod is told apart by `safe-to-evict` where that is a fault.
+                # What runs to an end is never moved for a node's sake: its pods say so themselves (`shared.clusters.defaults`).
                 "extraArgs": {"expander": "least-waste", "skip-nodes-with-system-pods": False, "scale-down-unneeded-time": "10m"},
                 **_ON_SYSTEM,
             },

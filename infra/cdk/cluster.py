@@ -48,6 +48,8 @@ class FleetCluster(Construct):
             kms_key_id=key.key_arn,
         )
         log_group.apply_removal_policy(RemovalPolicy.DESTROY)
+        self.deploying_log = self._log_of_deployments(naming, key)
+        """What CDK's own functions write, which do something only when the stack is deployed."""
         applying = iam.Role(
             self,
             "Applying",
@@ -84,6 +86,7 @@ class FleetCluster(Construct):
                 role=applying.without_policy_updates(),
             ),
         )
+        self._log_what_applies()
         # What that right would have hung on, which nothing hangs on now.
         self.node.try_remove_child("HasEcrPublic")
         resource = self.cluster.node.default_child
@@ -101,8 +104,21 @@ class FleetCluster(Construct):
         """The add-ons that need nodes: names, and what the API tells of usage."""
         return [self._addon("coredns"), self._addon("metrics-server", {"tolerations": [TOLERATED], "replicas": 1})]
 
+    def _log_of_deployments(self, naming: Naming, key: kms.IKey) -> logs.LogGroup:
+        name = f"/aws/lambda/{naming.installation.name}-deploying"
+        group = logs.LogGroup(self, "Deploying", log_group_name=name, encryption_key=key, removal_policy=RemovalPolicy.DESTROY)
+        group.node.default_child.add_property_override("RetentionInDays", naming.installation.log_retention_days)
+        return group
+
     def _addon(self, name: str, configuration: Mapping[str, Any] | None = None) -> eks.Addon:
         return eks.Addon(self, f"Addon-{name}", cluster=self.cluster, addon_name=name, configuration_values=configuration)
+
+    def _log_what_applies(self) -> None:
+        """CDK gives the functions that apply manifests no log group, and Lambda's own keeps all for ever, without the fleet's key."""
+        provider = find(self.cluster, "KubectlProvider")
+        for path in ("Handler", "Provider/framework-onEvent"):
+            function = find(provider, path).node.default_child
+            function.add_property_override("LoggingConfig.LogGroup", self.deploying_log.log_group_name)
 
     def _acknowledge(self, applying: iam.Role) -> None:
         """What is CDK's and EKS's own making."""

@@ -18,6 +18,8 @@ from constructs import Construct
 from infra.cdk.cluster import SYSTEM_TAINT, FleetCluster
 from infra.cdk.fields import architecture
 from infra.cdk.nag import acknowledge
+from infra.cdk.names import Naming
+from infra.cdk.pool_limits import UNSET, PoolLimits
 from infra.cdk.settings import Pool, Region
 from shared.clusters.names import KARPENTER_CAPACITY
 
@@ -26,18 +28,18 @@ SYSTEM: Final = "system"
 GPU_PRESENT: Final = "nvidia.com/gpu.present"
 """The label by which NVIDIA's charts know nodes with GPUs where nothing else discovers them."""
 GPU_TAINT: Final = ("nvidia.com/gpu", "true")
-_STANDARD: Final = {"arm64": eks.NodegroupAmiType.AL2023_ARM_64_STANDARD, "x86_64": eks.NodegroupAmiType.AL2023_X86_64_STANDARD}
-_NVIDIA: Final = {"arm64": eks.NodegroupAmiType.AL2023_ARM_64_NVIDIA, "x86_64": eks.NodegroupAmiType.AL2023_X86_64_NVIDIA}
+_STANDARD: Final = {"arm64": "AL2023_ARM_64_STANDARD", "x86_64": "AL2023_x86_64_STANDARD"}
+_NVIDIA: Final = {"arm64": "AL2023_ARM_64_NVIDIA", "x86_64": "AL2023_x86_64_NVIDIA"}
 _POLICIES: Final = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly", "AmazonEKS_CNI_Policy")
 
 
 class FleetNodes(Construct):
     """The node groups of a cluster."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, cluster: FleetCluster, installation: str, region: Region) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, cluster: FleetCluster, naming: Naming, region: Region) -> None:
         super().__init__(scope, construct_id)
         system = region.system
-        self._installation = installation
+        self._installation = naming.installation.name
         self._cluster = cluster
         self._role = iam.Role(
             self,
@@ -59,14 +61,17 @@ class FleetNodes(Construct):
             disk_gib=30,
             taints=[eks.TaintSpec(effect=eks.TaintEffect.NO_SCHEDULE, key=SYSTEM_TAINT, value="true")],
         )
-        self.pools = [self._pool(pool) for pool in region.pools]
+        limits = PoolLimits(self, "Limits", cluster=cluster, naming=naming, region=region.name)
+        for pool in region.pools:
+            limits.set(pool.name, self._pool(pool), pool.max_nodes)
 
     def _pool(self, pool: Pool) -> eks.Nodegroup:
         return self._group(
             pool.name,
             instance_types=pool.instance_types,
             ami=_ami(pool),
-            sizes=(0, pool.max_nodes),
+            # Whatever the settings say: `infra.cdk.pool_limits` tells why.
+            sizes=(0, UNSET),
             disk_gib=pool.disk_gib,
             spot=pool.capacity == "spot",
             labels=pool_labels(pool) | ({GPU_PRESENT: "true"} if pool.gpus else {}),
@@ -78,7 +83,7 @@ class FleetNodes(Construct):
         name: str,
         *,
         instance_types: tuple[str, ...],
-        ami: eks.NodegroupAmiType,
+        ami: str,
         sizes: tuple[int, int],
         disk_gib: int,
         taints: list[eks.TaintSpec],
@@ -106,9 +111,7 @@ class FleetNodes(Construct):
             cluster=self._cluster.cluster,
             # No name: a group that must be replaced is made anew beside the old one.
             node_role=self._role,
-            ami_type=ami,
             capacity_type=eks.CapacityType.SPOT if spot else eks.CapacityType.ON_DEMAND,
-            instance_types=[ec2.InstanceType(one) for one in instance_types],
             min_size=sizes[0],
             desired_size=sizes[0],
             max_size=sizes[1],
@@ -117,6 +120,10 @@ class FleetNodes(Construct):
             taints=taints,
             enable_node_auto_repair=True,
         )
+        # Not by CDK's own arguments: it holds types against a list of families that is older than today's GPUs.
+        resource = group.node.default_child
+        resource.add_property_override("AmiType", ami)
+        resource.add_property_override("InstanceTypes", list(instance_types))
         group.node.add_dependency(*self._cluster.before_nodes)
         return group
 
@@ -135,6 +142,6 @@ def pool_labels(pool: Pool) -> dict[str, str]:
     return {POOL_LABEL: pool.name, KARPENTER_CAPACITY: pool.capacity}
 
 
-def _ami(pool: Pool) -> eks.NodegroupAmiType:
+def _ami(pool: Pool) -> str:
     """Amazon Linux, with NVIDIA's driver where there are GPUs."""
     return (_NVIDIA if pool.gpus else _STANDARD)[architecture(pool.instance_types[0])]

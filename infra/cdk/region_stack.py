@@ -42,7 +42,7 @@ class RegionStack(Stack):
         key = FleetKey(self, "Key", name=f"{installation.name}-cluster", region=region.name, services=["eks"], removal=removal)
         network = ClusterNetwork(self, "Network", installation=installation, region=region, key=key)
         self.cluster = FleetCluster(self, "Cluster", naming=naming, region=region, key=key, network=network)
-        self.nodes = FleetNodes(self, "Nodes", cluster=self.cluster, installation=installation.name, region=region)
+        self.nodes = FleetNodes(self, "Nodes", cluster=self.cluster, naming=naming, region=region)
         for addon in self.cluster.add_later():
             addon.node.add_dependency(self.nodes.system)
         known = [

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, Final
 
+from shared.clusters import names
+
 _IGNORE_DISRUPTION: Final = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}
+_UNDISTURBED: Final = {names.SAFE_TO_EVICT: "false", names.DO_NOT_DISRUPT: "true"}
 _TEMPLATE: Final = ("spec", "template", "spec")
 _POD_SPECS: Final = {
     "Job": _TEMPLATE,
@@ -15,7 +19,7 @@ _POD_SPECS: Final = {
     "CronJob": ("spec", "jobTemplate", *_TEMPLATE),
     "Pod": ("spec",),
 }
-"""Where a kind has the spec of its pods. A TrainJob's is in the runtime that it refers to."""
+"""Where a kind has the spec of its pods, beside their metadata. A TrainJob's is in the runtime that it refers to."""
 
 
 def completed(manifest: dict[str, Any]) -> dict[str, Any]:
@@ -28,7 +32,20 @@ def completed(manifest: dict[str, Any]) -> dict[str, Any]:
         if kind in ("Job", "CronJob"):
             ignore_disruption(_own(result, *path[:-2]))
         complete_pod(pod)
+        if pod.get("restartPolicy") in ("Never", "OnFailure"):
+            template = _own(result, *path[:-1])
+            template["metadata"] = undisturbed(template.get("metadata"))
     return result
+
+
+def undisturbed(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The metadata of pods that run to an end: no autoscaler ends them to save a node, unless their user says otherwise.
+
+    A pod of a Job counts as one that can go elsewhere; what it has done so far is lost with it.
+    """
+    found = dict(metadata or {})
+    found["annotations"] = {**_UNDISTURBED, **(found.get("annotations") or {})}
+    return found
 
 
 def complete_pod(pod: dict[str, Any]) -> None:

@@ -52,6 +52,12 @@ KARPENTER_RESERVATION: Final = "karpenter.k8s.aws/capacity-reservation-type"
 """`capacity-block` on the nodes of capacity blocks that Karpenter starts; their capacity type is `reserved`."""
 ZONE: Final = "topology.kubernetes.io/zone"
 
+SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+"""Annotation of a pod, `"false"`: the cluster autoscaler doesn't empty its node while it runs.
+https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md#what-types-of-pods-can-prevent-ca-from-removing-a-node"""
+DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
+"""Annotation of a pod, `"true"`: the same for Karpenter and EKS Auto Mode. https://karpenter.sh/docs/concepts/disruption/#pod-level-controls"""
+
 ENV_PREFIX: Final = "GPUFLEET_"
 ENV_JOB_ID: Final = "GPUFLEET_JOB_ID"
 ENV_JOB_NAME: Final = "GPUFLEET_JOB_NAME"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from shared.clusters import names
-from shared.clusters.defaults import complete_pod, ignore_disruption
+from shared.clusters.defaults import complete_pod, ignore_disruption, undisturbed
 from shared.clusters.placement import SpotRequest, on_spot
 from shared.clusters.trees import canonical
 from shared.clusters.user_labels import carried
@@ -85,7 +85,7 @@ def render(manifest: dict[str, Any], supporting: Sequence[dict[str, Any]] = (), 
     spec["suspend"] = True
     spec["ttlSecondsAfterFinished"] = _ttl(spec.get("ttlSecondsAfterFinished"))
     _mark(spec["template"], identity)
-    of_pods = spec["template"]["metadata"]
+    of_pods = spec["template"]["metadata"] = undisturbed(spec["template"]["metadata"])
     of_pods["annotations"][names.NAME] = identity.name
     if identity.submitted_by is not None:
         of_pods["annotations"][names.SUBMITTED_BY] = identity.submitted_by

@@ -125,6 +125,20 @@ def test_the_token_of_the_service_account_is_mounted_only_when_asked_for(asked: 
     assert pod_of(rendered(job))["automountServiceAccountToken"] is given
 
 
+def test_no_autoscaler_ends_a_pod_to_save_a_node_unless_its_user_lets_it() -> None:
+    keys = ("cluster-autoscaler.kubernetes.io/safe-to-evict", "karpenter.sh/do-not-disrupt")
+
+    def told(job: dict[str, Any]) -> list[str]:
+        annotations = rendered(job)["spec"]["template"]["metadata"]["annotations"]
+        return [annotations[key] for key in keys]
+
+    assert told(a_job()) == ["false", "true"]
+    movable = changed("/spec/template/metadata", {"annotations": {keys[0]: "true", "note": "x"}})
+    assert told(movable) == ["true", "true"]
+    assert rendered(movable)["spec"]["template"]["metadata"]["annotations"]["note"] == "x"
+    assert told(changed("/spec/template/metadata", {"annotations": {keys[1]: "5m"}})) == ["false", "5m"]
+
+
 def test_what_a_cluster_wrote_is_left_out() -> None:
     job = changed("/metadata/creationTimestamp", None)
     job["status"] = {"active": 1}

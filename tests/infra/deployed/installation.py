@@ -31,6 +31,7 @@ UNKNOWN: Final[Mapping[str, str]] = {
     "AWS::EKS::AccessEntry": "its clusters are names without an API server; the simulated ones hold callers to the same roles by RBAC",
     "AWS::EKS::Addon": "nothing runs in its clusters",
     "AWS::EKS::PodIdentityAssociation": "sessions of the pods' roles come from `tests.infra.emulator.sessions`",
+    "Custom::AWS": "nothing would happen to groups without nodes",
     "Custom::AWSCDK-EKS-HelmChart": "there is no API server to install a chart in",
     "Custom::AWSCDK-EKS-KubernetesResource": "the same; what it would apply is read from the template, and its RBAC enforced",
 }

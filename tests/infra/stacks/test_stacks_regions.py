@@ -109,7 +109,7 @@ def test_pools_of_gpus_start_from_nothing_and_are_tainted(two, region):
     assert set(groups) == {"system", *(pool.name for pool in pools)}
     for pool in pools:
         found = groups[pool.name]
-        assert found["ScalingConfig"] == {"MinSize": 0, "DesiredSize": 0, "MaxSize": pool.max_nodes}
+        assert tuple(found["InstanceTypes"]) == pool.instance_types
         assert found["CapacityType"] == ("SPOT" if pool.capacity == "spot" else "ON_DEMAND")
         assert found["Labels"]["karpenter.sh/capacity-type"] == pool.capacity
         assert found["AmiType"] == ("AL2023_x86_64_NVIDIA" if pool.gpus else "AL2023_x86_64_STANDARD")
@@ -117,6 +117,50 @@ def test_pools_of_gpus_start_from_nothing_and_are_tainted(two, region):
         assert found.get("Taints", []) == taints
     assert groups["system"]["Taints"] == [{"Effect": "NO_SCHEDULE", "Key": "CriticalAddonsOnly", "Value": "true"}]
     assert groups["system"]["ScalingConfig"]["MinSize"] == 2
+
+
+def limits(region):
+    """What EKS is told of its groups when the stack is deployed, as JSON, by the group's logical id."""
+    calls = [json.loads(region.resolve(one["Update"])) for one in region.of("Custom::AWS").values()]
+    assert {(one["service"], one["action"]) for one in calls} == {("EKS", "updateNodegroupConfig")}
+    return {one["parameters"]["nodegroupName"].removesuffix(".NodegroupName"): one["parameters"] for one in calls}
+
+
+def test_another_size_of_a_pool_leaves_its_nodes_alone(assemblies, region):
+    larger = document(2)
+    for pool in larger["regions"][0]["pools"]:
+        pool["max_nodes"] = 20
+    after = assemblies.make("larger", Installation.of(larger)).template("us-east-1")
+
+    # A group of which a size changes is told all sizes, and with them to have no nodes.
+    assert after.of("AWS::EKS::Nodegroup") == region.of("AWS::EKS::Nodegroup")
+    pools = {name: one for name, one in region.of("AWS::EKS::Nodegroup").items() if one["Labels"]["gpufleet.io/pool"] != "system"}
+    assert {tuple(one["ScalingConfig"].items()) for one in pools.values()} == {(("DesiredSize", 0), ("MaxSize", 1), ("MinSize", 0))}
+    for most, found in ((8, limits(region)), (20, limits(after))):
+        assert set(found) == set(pools)
+        assert [one["scalingConfig"] for one in found.values()] == [{"maxSize": most}] * len(pools)
+        assert {one["clusterName"] for one in found.values()} == set(region.of("AWS::EKS::Cluster"))
+
+
+@pytest.mark.parametrize(
+    ("types", "ami"),
+    [
+        (["p3.2xlarge", "p4d.24xlarge", "p4de.24xlarge", "p5.4xlarge", "p5.48xlarge"], "AL2023_x86_64_NVIDIA"),
+        (["p5e.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge", "p6-b300.48xlarge"], "AL2023_x86_64_NVIDIA"),
+        (["g4dn.xlarge", "g5.xlarge", "g6.xlarge", "g6e.xlarge", "g6f.large", "gr6.4xlarge", "g7e.2xlarge"], "AL2023_x86_64_NVIDIA"),
+        (["g5g.xlarge", "p6e-gb200.36xlarge"], "AL2023_ARM_64_NVIDIA"),
+    ],
+    ids=["p3-p5", "p5e-p6", "g", "arm"],
+)
+def test_gpus_of_every_family_are_taken(assemblies, types, ami):
+    found = document(1, charts={})
+    found["regions"][0]["pools"][0]["instance_types"] = types
+    found["regions"][0]["pools"][2]["instance_types"] = ["u7i-12tb.224xlarge"]
+    made = assemblies.make(f"family-{types[0]}", Installation.of(found)).template("us-east-1")
+
+    groups = {one["Labels"]["gpufleet.io/pool"]: one for one in made.of("AWS::EKS::Nodegroup").values()}
+    assert (groups["gpu"]["InstanceTypes"], groups["gpu"]["AmiType"]) == (types, ami)
+    assert (groups["cpu"]["InstanceTypes"], groups["cpu"]["AmiType"]) == (["u7i-12tb.224xlarge"], "AL2023_x86_64_STANDARD")
 
 
 def test_nodes_encrypt_their_disks_and_keep_their_role_to_themselves(region):

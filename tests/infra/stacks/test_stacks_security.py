@@ -97,6 +97,15 @@ def test_everything_that_keeps_something_is_encrypted(assembly):
             assert one["EnableKeyRotation"] is True
 
 
+def test_every_function_writes_to_a_log_group_of_the_stack(assembly):
+    for template in assembly.templates:
+        groups = {template.resolve(one.get("LogGroupName", name)) for name, one in template.of("AWS::Logs::LogGroup").items()}
+        groups |= set(template.of("AWS::Logs::LogGroup"))
+        for name, one in template.of("AWS::Lambda::Function").items():
+            told = template.resolve(one.get("LoggingConfig", {}).get("LogGroup", f"/aws/lambda/{one.get('FunctionName')}"))
+            assert told in groups, name
+
+
 def test_the_key_is_used_only_through_the_services_that_keep_what_it_encrypts(two):
     (key,) = two.control.of("AWS::KMS::Key").values()
     by_id = {one["Sid"]: two.control.resolve(one) for one in key["KeyPolicy"]["Statement"]}

@@ -31,6 +31,7 @@ SPECS = {
     "Pod": POD,
     "TrainJob": {"runtimeRef": {"name": "torch-distributed"}, "trainer": {"numNodes": 2}},
 }
+STAYING = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"}
 CONFIG_MAP = APPLIED["v1", "ConfigMap"]
 
 
@@ -93,7 +94,7 @@ async def test_a_kind_is_created_left_changed_and_dry_run(api, server, kind):
     assert told == [Done.CREATED, Done.CREATED, Done.UNCHANGED, Done.UPDATED, Done.UPDATED]
     assert version != found["metadata"]["resourceVersion"] or kind.kind == "Pod"
     assert found["metadata"]["labels"] == {"team": "ml"}
-    assert found["metadata"]["annotations"] == {"gpufleet.io/submitted-by": "somebody"}
+    assert found["metadata"]["annotations"] == {"gpufleet.io/submitted-by": "somebody"} | (STAYING if kind.kind == "Pod" else {})
 
 
 async def test_pods_of_every_kind_have_no_token_unless_they_ask_for_one(api):
@@ -108,6 +109,19 @@ async def test_pods_of_every_kind_have_no_token_unless_they_ask_for_one(api):
     assert {kind: pod["automountServiceAccountToken"] for kind, pod in pods.items()} == dict.fromkeys(pods, False)
     assert found["CronJob"]["spec"]["jobTemplate"]["spec"]["podFailurePolicy"] == found["Job"]["spec"]["podFailurePolicy"]
     assert "automountServiceAccountToken" not in SPECS["Pod"]
+
+
+async def test_what_runs_to_an_end_is_not_moved_to_save_a_node_and_what_serves_may_be(api):
+    await submit(api, *map(wanted, APPLIED.values()))
+    found = {kind.kind: await api.request("GET", kind.path(NAMESPACE, "x")) for kind in APPLIED.values()}
+    pods = {
+        "Pod": found["Pod"],
+        "CronJob": found["CronJob"]["spec"]["jobTemplate"]["spec"]["template"],
+        **{kind: found[kind]["spec"]["template"] for kind in ("Job", "Deployment", "StatefulSet", "DaemonSet")},
+    }
+    told = {kind for kind, one in pods.items() if STAYING.items() <= one["metadata"].get("annotations", {}).items()}
+    assert told == {"Job", "CronJob", "Pod"}
+    assert "metadata" not in SPECS["CronJob"]["jobTemplate"]["spec"]["template"]
 
 
 async def test_each_object_costs_three_requests(api, counting):

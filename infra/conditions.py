@@ -29,7 +29,7 @@ CONDITIONS: Final = (
         name="ready-oldest",
         each_region=True,
         meaning="A job could be claimed and isn't.",
-        action="See whether dispatchers of the region run and reach its queue; a region that is full keeps jobs ready too.",
+        action="See whether the dispatchers' pods run and reach its queue; a region that is full keeps jobs ready too.",
     ),
     Condition(
         name="overdue",
@@ -47,18 +47,24 @@ CONDITIONS: Final = (
         name="observed",
         each_region=True,
         meaning="Nobody has told of the cluster: its jobs run on, but nothing of them is noticed.",
-        action="See whether the observer runs, and whether the API server answers it.",
+        action="See whether the observer's pod runs, and whether the API server answers it.",
     ),
     Condition(
         name="scrapes",
         each_region=True,
         meaning="The GPUs have not been read.",
-        action="Read the log of the metrics function: it names the exporter, or the cluster that it doesn't reach.",
+        action="Read the log of the metrics function: it names the cluster that it doesn't reach.",
+    ),
+    Condition(
+        name="exporters",
+        each_region=True,
+        meaning="Exporters of GPUs don't answer, so that what their nodes do isn't known.",
+        action="Read the log of the metrics function: it names each with its node and what was wrong; see whether its pod runs.",
     ),
     Condition(
         name="unwatched",
         meaning="Nobody reads the fleet's health, or a part of it can't be read: other alarms see nothing.",
-        action="Read the log of the health function; the parts that are unread are named in `gpufleet health`.",
+        action="`gpufleet health` names the parts that are unread, or of which nobody ever told; read the health function's log.",
     ),
     Condition(
         name="dead-letters",
@@ -72,8 +78,8 @@ CONDITIONS: Final = (
     ),
     Condition(
         name="deliveries",
-        meaning="Deliveries of webhooks wait for longer than they should.",
-        action="Read the logs of the functions webhooks and webhooks-sweep; an endpoint that fails delays only its own.",
+        meaning="Webhooks are told later than they should be.",
+        action="Read the logs of the functions webhooks-relay, webhooks and webhooks-sweep; an endpoint that fails delays only its own.",
     ),
     Condition(
         name="webhooks-disabled",
@@ -92,13 +98,13 @@ CONDITIONS: Final = (
     ),
     Condition(
         name="throttles",
-        meaning="DynamoDB or Lambda refuses requests.",
+        meaning="DynamoDB (the table or an index of it) or Lambda refuses requests.",
         action="Table: a partition that is too busy, raise `GPUFLEET_READY_SHARDS` (readers first). Lambda: the account's concurrency.",
     ),
     Condition(
         name="costs",
-        meaning="Cost reports are not made.",
-        action="Read the log of the costs function. Nothing is lost: windows that were missed are filled in.",
+        meaning="Cost reports are not made: calls fail, or there are none.",
+        action="See whether the costs function's schedule is enabled, and read its log. Nothing is lost: what was missed is made good.",
     ),
 )
 

@@ -17,6 +17,7 @@ from infra.cdk.alarms import FleetAlarms
 from infra.cdk.names import Naming
 from infra.functions import FUNCTIONS, Function, ScheduleSource
 from shared.settings import dead_letter_queue
+from shared.store.keys import INDEXES
 
 _WIDTH: Final = 8
 """Three graphs in a row of 24 columns."""
@@ -70,8 +71,12 @@ def fleet_dashboard(scope: Construct, *, naming: Naming, alarms: FleetAlarms, ap
 
 
 def region_dashboard(scope: Construct, *, naming: Naming, alarms: FleetAlarms, region: str) -> cloudwatch.Dashboard:
-    """A region: what waits and for how long, its claims, how fresh what is known of its cluster is, its queue, its workers, its GPUs."""
-    queue = naming.settings.dispatch_queue(region)
+    """A region: what waits and for how long, its claims, how fresh what is known of its cluster is, its queue, its workers, its GPUs.
+
+    What the table's indexes refuse is here, where its partitions of them are looked for, though it is of all regions: on the fleet's
+    dashboard it would be more than costs nothing.
+    """
+    queue, table = naming.settings.dispatch_queue(region), naming.settings.table
 
     def of(*names: str) -> list[measures.Graph]:
         return measures.shown(*(measures.fleet(one, region=region) for one in names))
@@ -107,6 +112,12 @@ def region_dashboard(scope: Construct, *, naming: Naming, alarms: FleetAlarms, r
                     [measures.devices(one, region=region, statistic="Maximum") for one in ("gpu_devices", "gpu_exporter_failures")],
                     [measures.devices("gpu_power", region=region, statistic="Sum")],
                 ),
+            ],
+            [
+                _graph(
+                    "Indexes of the table, of all regions: throttled",
+                    [measures.table(table, f"{kind}ThrottleEvents", index=one) for one in INDEXES for kind in ("Read", "Write")],
+                )
             ],
         ],
     )

@@ -27,14 +27,16 @@ def fleet(name: str, *, region: str | None = None, **labels: str) -> cloudwatch.
     return _metric(FLEET_NAMESPACE, name, where, "Maximum", TEN_MINUTES, label=" ".join([*where.values(), name]))
 
 
-def devices(name: str, *, region: str, statistic: str = "Average") -> cloudwatch.Metric:
-    """A measure of a region's GPUs (`shared.metrics.rollups`, by region)."""
-    return _metric(DEVICES_NAMESPACE, name, {"region": region}, statistic, MINUTE, label=name)
+def devices(name: str, *, region: str, statistic: str = "Average", period: Duration = MINUTE) -> cloudwatch.Metric:
+    """A measure of a region's GPUs (`shared.metrics.rollups`, by region); there is one of each minute, also where it is zero."""
+    return _metric(DEVICES_NAMESPACE, name, {"region": region}, statistic, period, label=name)
 
 
-def queue(name: str, metric: str = "ApproximateNumberOfMessagesVisible", statistic: str = "Maximum") -> cloudwatch.Metric:
+def queue(
+    name: str, metric: str = "ApproximateNumberOfMessagesVisible", statistic: str = "Maximum", period: Duration = FIVE_MINUTES
+) -> cloudwatch.Metric:
     """What SQS tells of a queue."""
-    return _metric("AWS/SQS", metric, {"QueueName": name}, statistic, FIVE_MINUTES, label=name)
+    return _metric("AWS/SQS", metric, {"QueueName": name}, statistic, period, label=name)
 
 
 def api(api_id: str, metric: str, statistic: str) -> cloudwatch.Metric:
@@ -42,9 +44,11 @@ def api(api_id: str, metric: str, statistic: str) -> cloudwatch.Metric:
     return _metric("AWS/ApiGateway", metric, {"ApiId": api_id}, statistic, FIVE_MINUTES, label=f"{metric} {statistic}")
 
 
-def table(name: str, metric: str, statistic: str = "Sum") -> cloudwatch.Metric:
-    """What DynamoDB tells of a table."""
-    return _metric("AWS/DynamoDB", metric, {"TableName": name}, statistic, FIVE_MINUTES, label=metric)
+def table(name: str, metric: str, *, index: str | None = None) -> cloudwatch.Metric:
+    """What DynamoDB tells of a table without its indexes, or of one of them: what is of an index is not in the figures of its table.
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/metrics-dimensions.html"""
+    where = {"TableName": name} | ({"GlobalSecondaryIndexName": index} if index else {})
+    return _metric("AWS/DynamoDB", metric, where, "Sum", FIVE_MINUTES, label=f"{index} {metric}" if index else metric)
 
 
 def function(name: str | None, metric: str, statistic: str = "Sum", period: Duration = FIVE_MINUTES) -> cloudwatch.Metric:

@@ -12,9 +12,10 @@ from infra.conditions import CONDITIONS, named
 from shared.health import telling
 from shared.health.figures import figures_of
 from shared.health.model import Backlog, Dispatched, FleetHealth, LoopHealth, LoopState, QueueHealth, RegionHealth, WebhookHealth
-from shared.metrics.rollups import EXPORTER_FAILURES
+from shared.metrics.rollups import EXPORTER_FAILURES, EXPORTERS
 from shared.metrics.series import DEVICES_NAMESPACE, FLEET_NAMESPACE, SCRAPED_DEVICES
 from shared.metrics.vocabulary import Measure
+from shared.store.keys import INDEXES
 from tests.infra.stacks.assembly import ACCOUNT, KEY
 
 pytestmark = [pytest.mark.infra, pytest.mark.timeout(300)]
@@ -93,9 +94,9 @@ def test_each_alarm_looks_at_a_figure_that_the_fleet_writes(two):
                 assert (metric, *sorted(here.items())) in known, name
 
 
-def test_what_is_missing_is_good_but_that_the_fleet_is_watched(two):
+def test_what_is_missing_is_good_but_that_the_fleet_is_watched_and_costs_are_called(two):
     found = alarms(two)
-    assert {name for name, one in found.items() if one["TreatMissingData"] == "breaching"} == {"gpufleet-unwatched"}
+    assert {name for name, one in found.items() if one["TreatMissingData"] == "breaching"} == {"gpufleet-unwatched", "gpufleet-costs"}
     assert {one["TreatMissingData"] for one in found.values()} == {"breaching", "notBreaching"}
 
 
@@ -113,6 +114,70 @@ def test_thresholds_are_those_of_the_settings(two, five):
     assert alarms(five)["gpufleet-claims-us-east-1"]["Threshold"] == 1800  # of claims that last ten minutes
     assert found["gpufleet-dead-letters"]["Threshold"] == limits.dead_letters - 1
     assert {one["ComparisonOperator"] for one in found.values()} == {"GreaterThanThreshold"}
+
+
+def test_no_alarm_looks_at_more_metrics_than_cloudwatch_takes(five):
+    # Ten: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-limits.html
+    counts = {name: len(list(metrics_of(one))) for name, one in alarms(five).items()}
+    assert max(counts.values()) == counts["gpufleet-throttles"] == 10
+
+
+def test_throttles_of_each_index_are_seen_where_jobs_are_claimed_and_changed(two):
+    seen = {
+        (metric.removesuffix("ThrottleEvents"), dimensions.get("GlobalSecondaryIndexName"))
+        for namespace, metric, dimensions in metrics_of(alarms(two)["gpufleet-throttles"])
+        if namespace == "AWS/DynamoDB"
+    }
+    assert {index for kind, index in seen if kind == "Write"} == {None, *INDEXES}
+    assert {index for kind, index in seen if kind == "Read"} == {None, *INDEXES} - {"by_namespace"}
+    table = two.control.one("AWS::DynamoDB::Table")
+    assert {one["IndexName"] for one in table["GlobalSecondaryIndexes"]} == set(INDEXES)
+    boards = ("gpufleet", "gpufleet-eu-west-1")
+    found = [dimensions for name in boards for namespace, _, dimensions in drawn(widgets(two, name)) if namespace == "AWS/DynamoDB"]
+    assert {dimensions.get("GlobalSecondaryIndexName") for dimensions in found} == {None, *INDEXES}
+
+
+def values(alarm, **told):
+    """What an alarm's expression comes to, of the metrics by their names; CloudWatch's functions stand for Python's."""
+    (expression,) = [one["Expression"] for one in alarm["Metrics"] if "Expression" in one]
+    ids = {one["MetricStat"]["Metric"]["MetricName"]: one["Id"] for one in alarm["Metrics"] if "MetricStat" in one}
+    assert set(told) <= set(ids)
+    known = {ids[name]: told.get(name) for name in ids}
+    functions = {
+        "FILL": lambda value, other: other if value is None else value,
+        "IF": lambda test, yes, no: yes if test else no,
+        "MAX": max,
+    }
+    return eval(expression.replace(" OR ", " or "), {"__builtins__": {}}, known | functions)  # of our own templates
+
+
+@pytest.mark.parametrize(
+    ("calls", "errors", "rings"), [(6, None, False), (6, 3, False), (6, 4, True), (1, 1, True), (None, None, True), (1, None, False)]
+)
+def test_costs_ring_when_most_calls_fail_and_when_there_are_none(two, calls, errors, rings):
+    alarm = alarms(two)["gpufleet-costs"]
+    assert (values(alarm, Invocations=calls, Errors=errors) > alarm["Threshold"]) is rings
+
+
+@pytest.mark.parametrize(("exporters", "failed", "rings"), [(4, 0, False), (4, 1, False), (4, 2, True), (1, 1, True), (0, 0, False)])
+def test_exporters_ring_when_more_than_a_quarter_is_never_read(two, exporters, failed, rings):
+    alarm = alarms(two)["gpufleet-exporters-eu-west-1"]
+    told = {EXPORTERS: exporters or 0.0, EXPORTER_FAILURES: failed}
+    found = values(alarm, **told) if exporters else 0
+    assert (found > alarm["Threshold"]) is rings
+    statistics = {one["MetricStat"]["Metric"]["MetricName"]: one["MetricStat"]["Stat"] for one in alarm["Metrics"] if "MetricStat" in one}
+    # What fails at every scrape of ten minutes: a pod that is still starting isn't told of.
+    assert statistics == {EXPORTERS: "Maximum", EXPORTER_FAILURES: "Minimum"}
+
+
+def test_deliveries_ring_at_each_step_that_is_late(two):
+    alarm = alarms(two)["gpufleet-deliveries"]
+    late = two.installation.alarms.delivery_overdue_seconds + 1
+    assert values(alarm) == 0
+    for told in ({"fleet_delivery_overdue_seconds": late}, {"ApproximateAgeOfOldestMessage": late}, {"IteratorAge": late * 1000}):
+        assert values(alarm, **told) == late > alarm["Threshold"]
+    queues = [dimensions for _, metric, dimensions in metrics_of(alarm) if metric == "ApproximateAgeOfOldestMessage"]
+    assert queues == [{"QueueName": "gpufleet-events"}]
 
 
 def test_an_address_is_told_when_an_alarm_begins_and_ends(two, five):

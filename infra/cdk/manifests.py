@@ -46,7 +46,7 @@ def worker_objects(
 
     Pods are given as much longer to end than the files say as `shutdown_seconds` is longer than what these were made for: else the kubelet
     would kill a worker that still finishes what it has begun.
-    `digest` changes when the settings do (they may hold tokens of CDK): it is put on the pods, which read them when they start.
+    `digest` changes when the settings do, and with nothing else: it is put on the pods, which read them when they start.
     """
     longer = max(0, math.ceil(shutdown_seconds - _SHUTDOWN_SECONDS))
     return [
@@ -56,9 +56,9 @@ def worker_objects(
     ]
 
 
-def digest_of(*parts: Any) -> str:
-    """A short digest of what a pod's settings are made of."""
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
+def digest_of(settings: Mapping[str, str]) -> str:
+    """A short digest of a pod's settings."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _for_namespaces(found: Object, namespaces: tuple[str, ...]) -> Iterator[Object]:

@@ -6,6 +6,7 @@ another region is changed by what is done here.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -68,15 +69,19 @@ class RegionStack(Stack):
             description="For administrators of the settings",
         )
 
-    def _workers(self, naming: Naming) -> eks.KubernetesManifest:
-        installation, region = self.installation, self.fleet_region
+    def _settings(self, naming: Naming) -> dict[str, str]:
+        """What the pods of the workers have in their environment."""
         settings = naming.environment() | {
             # Credentials come from Pod Identity; the region is that of the table and the queues, wherever the cluster is.
-            "AWS_REGION": installation.control_region,
-            "GPUFLEET_CLUSTER_REGION": region.name,
+            "AWS_REGION": self.installation.control_region,
+            "GPUFLEET_CLUSTER_REGION": self.fleet_region.name,
         }
-        if installation.charts.kueue is not None:
+        if self.installation.charts.kueue is not None:
             settings["GPUFLEET_KUEUE_QUEUE"] = QUEUE
+        return settings
+
+    def _workers(self, naming: Naming) -> eks.KubernetesManifest:
+        installation = self.installation
         return eks.KubernetesManifest(
             self,
             "Workers",
@@ -84,8 +89,9 @@ class RegionStack(Stack):
             prune=True,
             manifest=worker_objects(
                 image=self._image(),
-                settings=settings,
-                digest=digest_of(installation.model_dump(mode="json"), region.name),
+                settings=self._settings(naming),
+                # Without tokens of CDK, which are numbered anew when a stack has another resource.
+                digest=digest_of(self._settings(replace(naming, account="", partition=""))),
                 namespaces=installation.job_namespaces,
                 replicas={"dispatcher": installation.workers.dispatchers},
                 shutdown_seconds=installation.shutdown_seconds,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 import kubernetes_validate
 import pytest
 import yaml
 
+from shared.policy import Policy
 from shared.policy.schemas import KUBERNETES_VERSION
 from shared.settings import Settings
 from workers.observer.usage import CLOSE_SECONDS
@@ -165,6 +167,14 @@ def test_no_right_to_write_holds_in_the_whole_cluster():
     everywhere = {one["roleRef"]["name"] for one in of("ClusterRoleBinding")}
     rules = [rule for role in of("ClusterRole") if role["metadata"]["name"] in everywhere for rule in role["rules"]]
     assert {verb for rule in rules for verb in rule["verbs"]} <= {"get", "list", "watch"}
+
+
+def test_pods_of_jobs_are_held_to_the_standard_that_the_policy_follows():
+    """https://kubernetes.io/docs/concepts/security/pod-security-admission/; `shared.policy.security` refuses what it does, and earlier."""
+    enforced = {one["metadata"]["name"]: one["metadata"]["labels"].get("pod-security.kubernetes.io/enforce") for one in of("Namespace")}
+    assert enforced == {"gpufleet": "restricted", "gco-jobs": "baseline"}
+    switches = asdict(Policy().security)
+    assert {name for name, on in switches.items() if not on} == {"block_run_as_root"}  # which the standard permits too
 
 
 def test_the_network_is_closed_but_for_what_is_named():

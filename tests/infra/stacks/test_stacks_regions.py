@@ -245,6 +245,18 @@ def test_pods_are_given_as_long_as_the_workers_take_to_end(two, five):
             assert one["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == seconds
 
 
+def test_workers_start_anew_only_for_settings_that_they_see(assemblies, region):
+    def deployments(name, **more):
+        made = assemblies.make(name, Installation.of(document(2, **more))).template("us-east-1")
+        return [one["spec"]["template"] for one in applied(made, "Deployment")]
+
+    before = [one["spec"]["template"] for one in applied(region, "Deployment")]
+    unseen = {"alarms": {"email": "oncall@example.com", "throttles": 99}, "log_retention_days": 60, "api": {"rate": 9}}
+    assert deployments("unseen", **unseen) == before
+    seen = deployments("seen", environment={"GPUFLEET_READY_SHARDS": "9"})
+    assert all(one != other for one, other in zip(seen, before, strict=True))
+
+
 def test_each_namespace_of_jobs_has_the_rights_of_the_workers_and_a_queue(five):
     found = applied(five.template("us-east-1"))
 
@@ -255,6 +267,8 @@ def test_each_namespace_of_jobs_has_the_rights_of_the_workers_and_a_queue(five):
         if one["kind"] == "RoleBinding":
             bindings.setdefault(one["metadata"]["namespace"], set()).add(one["roleRef"]["name"])
     assert bindings["research"] == bindings["gco-jobs"]
+    labels = {one["metadata"]["name"]: one["metadata"]["labels"] for one in found if one["kind"] == "Namespace"}
+    assert labels["research"] == labels["gco-jobs"]
     assert {one["metadata"]["namespace"] for one in found if one["kind"] == "LocalQueue"} == {"gco-jobs", "research"}
 
 

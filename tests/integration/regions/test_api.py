@@ -96,15 +96,27 @@ class Later:
 
 async def test_a_region_counts_as_drained_when_nothing_is_at_work_there_and_nothing_can_come(client, core):
     assert (await drain(client, EAST)).json()["state"] == "draining"
+    # Nothing is queued, of which a claim might still be under way.
+    for seconds, state in ((8, "draining"), (11, "drained")):
+        async with serving(dataclasses.replace(core, clock=Later(core.clock, seconds=seconds))) as hence:
+            assert (await region(hence, EAST))["state"] == state
     later = dataclasses.replace(core, clock=Later(core.clock, minutes=1))
     async with serving(later) as hence:
-        assert (await region(hence, EAST))["state"] == "drained"
         await client.post("/api/v1/queue/jobs", json=submission(target_region=EAST))
         waiting = await region(hence, EAST)
         assert (waiting["state"], waiting["jobs"]["queued"]) == ("drained", 1)
         (entry,) = await core.jobs.ready(EAST, 1)
         await claim(core, entry)
         assert (await region(hence, EAST))["state"] == "draining"
+
+
+@pytest.mark.parametrize(("lease", "seconds", "state"), [(60, 38, "draining"), (60, 41, "drained"), (600, 300, "draining")])
+async def test_a_region_with_queued_jobs_may_get_a_late_claim_for_half_a_lease(client, core, lease, seconds, state):
+    await drain(client, EAST)
+    await client.post("/api/v1/queue/jobs", json=submission(target_region=EAST))
+    settings = core.settings.model_copy(update={"lease_seconds": lease})
+    async with serving(dataclasses.replace(core, settings=settings, clock=Later(core.clock, seconds=seconds))) as hence:
+        assert (await region(hence, EAST))["state"] == state
 
 
 async def claim(core, entry):

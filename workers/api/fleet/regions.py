@@ -10,7 +10,7 @@ import structlog
 from fastapi import APIRouter
 
 from shared.identity.callers import Caller
-from shared.jobs.regions import RegionStatus
+from shared.jobs.regions import OPEN_SECONDS, RegionStatus
 from shared.jobs.states import State
 from workers.api.bodies import StrictRoute
 from workers.api.core import Core
@@ -20,9 +20,8 @@ from workers.api.fleet.region_schemas import DrainRequest, RegionAnswer, RegionJ
 
 log = structlog.get_logger()
 
-LATE_CLAIMS: Final = timedelta(seconds=40)
-"""How long after its drain a region may still get a claim: a dispatcher looks every few seconds, and a claim without an answer is tried
-again for half of its lease."""
+FOLLOWED: Final = timedelta(seconds=2 * OPEN_SECONDS)
+"""How long after its drain no dispatcher looks for jobs of a region any more, with room for a look that is under way."""
 
 router = APIRouter(prefix="/regions", tags=["Fleet: regions"], route_class=StrictRoute)
 
@@ -32,21 +31,22 @@ async def list_regions(core: CoreOf, caller: Reader) -> RegionsAnswer:
     """Whether each region takes jobs, since when, by whom and why, and how many of its jobs have not ended: two or three reads."""
     statuses = await core.regions.statuses(core.settings.regions)
     counts = await _counts(core, caller)
-    now = core.clock.now()
-    return RegionsAnswer(regions=[_answer(statuses[region], counts.get(region), now) for region in core.settings.regions])
+    return RegionsAnswer(regions=[_answer(core, statuses[region], counts.get(region)) for region in core.settings.regions])
 
 
 @router.post("/{region}/drain", responses=answers(401, 403, 404, 409, 413, 422, 429, 503))
 async def drain_region(region: str, core: CoreOf, caller: Administrator, body: DrainRequest | None = None) -> RegionAnswer:
     """Claim nothing more in a region; what runs there goes on. Dispatchers follow within five seconds, the sweeper within a minute.
 
+    The region is `draining` until nothing is claimed or runs there and no claim can come any more: ten seconds where nothing is queued
+    there, and else half of a lease more.
     Asked again with the same options it changes nothing, with others these hold from then on.
     """
     caller.require_all_namespaces("draining a region")
     body = body or DrainRequest()
     status = await core.region_control.drain(region, by=caller.name, reason=body.reason, move=body.move, interrupt=body.interrupt)
     log.info("region drained", region=region, by=caller.name, reason=body.reason, move=body.move, interrupt=body.interrupt)
-    return _answer(status, (await _counts(core, caller)).get(region), core.clock.now())
+    return _answer(core, status, (await _counts(core, caller)).get(region))
 
 
 @router.post("/{region}/resume", responses=answers(401, 403, 404, 409, 413, 422, 429, 503))
@@ -55,17 +55,17 @@ async def resume_region(region: str, core: CoreOf, caller: Administrator, body: 
     caller.require_all_namespaces("resuming a region")
     status = await core.region_control.resume(region, by=caller.name, reason=body.reason if body else None)
     log.info("region resumed", region=region, by=caller.name)
-    return _answer(status, (await _counts(core, caller)).get(region), core.clock.now())
+    return _answer(core, status, (await _counts(core, caller)).get(region))
 
 
 async def _counts(core: Core, caller: Caller) -> Mapping[str, Mapping[State, int]]:
     return await core.counters.by_region(core.settings.regions) if caller.namespaces is None else {}
 
 
-def _answer(status: RegionStatus, counts: Mapping[State, int] | None, now: datetime) -> RegionAnswer:
+def _answer(core: Core, status: RegionStatus, counts: Mapping[State, int] | None) -> RegionAnswer:
     return RegionAnswer(
         region=status.region,
-        state=_state(status, counts, now),
+        state=_state(status, counts, core.clock.now(), core.settings.lease),
         since=status.since,
         by=status.by,
         reason=status.reason,
@@ -75,8 +75,14 @@ def _answer(status: RegionStatus, counts: Mapping[State, int] | None, now: datet
     )
 
 
-def _state(status: RegionStatus, counts: Mapping[State, int] | None, now: datetime) -> Literal["open", "draining", "drained"]:
+def _state(
+    status: RegionStatus, counts: Mapping[State, int] | None, now: datetime, lease: timedelta
+) -> Literal["open", "draining", "drained"]:
     if not status.drained or status.since is None:
         return "open"
     at_work = sum(number for state, number in (counts or {}).items() if state is State.CLAIMED or state.on_cluster)
-    return "draining" if at_work or now - status.since < LATE_CLAIMS else "drained"
+    # A claim without an answer is tried again for half of its lease. Its job still counts as queued (`shared.store.counters`), so where none
+    # is, no claim can come. Whoever may see some namespaces only isn't told of counts.
+    may_come = counts is None or counts[State.QUEUED] > 0
+    settled = FOLLOWED + lease / 2 if may_come else FOLLOWED
+    return "draining" if at_work or now - status.since < settled else "drained"

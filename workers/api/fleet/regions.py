@@ -81,8 +81,8 @@ def _state(
     if not status.drained or status.since is None:
         return "open"
     at_work = sum(number for state, number in (counts or {}).items() if state is State.CLAIMED or state.on_cluster)
-    # A claim without an answer is tried again for half of its lease. Its job still counts as queued (`shared.store.counters`), so where none
-    # is, no claim can come. Whoever may see some namespaces only isn't told of counts.
+    # A claim without an answer is tried again for half of its lease. A claimed job counts as queued (`shared.store.counters`), so where
+    # none does, no claim can come. Who may see some namespaces only isn't told of counts.
     may_come = counts is None or counts[State.QUEUED] > 0
     settled = FOLLOWED + lease / 2 if may_come else FOLLOWED
     return "draining" if at_work or now - status.since < settled else "drained"

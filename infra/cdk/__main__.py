@@ -9,13 +9,14 @@ import os
 import sys
 from pathlib import Path
 
+from infra.cdk.omissions import omissions
 from infra.cdk.packages import check
 from infra.cdk.settings import Installation
 from infra.cdk.synthesis import clear, command
 
 
 def synthesize() -> None:
-    """Write the cloud assembly. Raises FleetError, and RuntimeError where CDK refuses."""
+    """Write the cloud assembly, and what the settings leave out to standard error. Raises FleetError, RuntimeError where CDK refuses."""
     installation = Installation.load()
     check()
     from infra.cdk.app import build
@@ -23,6 +24,8 @@ def synthesize() -> None:
     outdir = Path(os.environ.get("CDK_OUTDIR") or "build/cdk.out")
     clear(outdir)
     build(installation, outdir=outdir).synth()
+    for line in omissions(installation):
+        sys.stderr.write(f"note: {line}\n")
 
 
 if __name__ == "__main__":

@@ -14,8 +14,13 @@ from infra.functions import FUNCTIONS
 
 pytestmark = [pytest.mark.infra, pytest.mark.timeout(300)]
 ROOT = Path(__file__).parents[3]
-SETTINGS = """
+TOLD = """
+administrators = ["arn:aws:iam::123456789012:role/platform"]
+alarms.email = "oncall@example.com"
+"""
+SETTINGS = f"""
 control_region = "us-east-1"
+{TOLD}
 workers.image = "example/gpufleet:1"
 [[regions]]
 name = "us-east-1"
@@ -111,6 +116,15 @@ def test_what_was_synthesized_before_is_gone_and_nothing_else(folder):
     assert {"gpufleet-control.template.json", "gpufleet-us-east-1.template.json", "notes.txt", "read.1.1.lock"} <= names
     assert not {"old.template.json", "asset.old", "asset.link"} & names
     assert (folder / "kept" / "file").exists()
+
+
+def test_who_is_told_and_who_may_look_are_asked_for_where_the_settings_leave_them_out(folder):
+    (folder / "settings.toml").write_text(SETTINGS.replace(TOLD, "\nmetrics.rollups = []\n"))
+
+    done = run(folder, "infra.cdk")
+    assert done.returncode == 0
+    notes = [line.removeprefix("note: ") for line in done.stderr.splitlines()]
+    assert [line.rpartition(": set ")[2] for line in notes] == ["alarms.email or alarms.topic_arn", "administrators", "metrics.rollups"]
 
 
 def test_a_folder_that_is_no_cloud_assembly_is_left_as_it_is(folder):

@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from shared.errors import InvalidError, Problem
+from shared.rules import rule_of
 
 _EKS_CLUSTER = re.compile(r"([a-z]{2}(-[a-z]+)+-\d=[0-9A-Za-z][A-Za-z0-9_-]{0,99}|([0-9A-Za-z][A-Za-z0-9_-]*)?\{region\}[A-Za-z0-9_-]*)")
 """`<region>=<name>` or a pattern. Names: https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html"""
@@ -256,11 +257,4 @@ def load(kind: type[T]) -> T:
 
 def setting_problems(error: ValidationError, *, prefix: str = "GPUFLEET_") -> list[Problem]:
     """What pydantic says of settings, by the names that they have in the environment."""
-    return [
-        Problem(pointer=f"{prefix}{str(one['loc'][0]).upper()}", value=str(one["input"]), rule=_rule(one["msg"])) for one in error.errors()
-    ]
-
-
-def _rule(message: str) -> str:
-    rule = message.removeprefix("Value error, ")
-    return rule[:1].lower() + rule[1:]
+    return [Problem(pointer=f"{prefix}{str(one['loc'][0]).upper()}", value=str(one["input"]), rule=rule_of(one)) for one in error.errors()]

@@ -6,7 +6,6 @@ silently without effect.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, TypeVar
 
@@ -22,28 +21,6 @@ MAX_SUPPORTING = 32
 """Supporting objects of one job."""
 MAX_LABEL_BYTES = 2048
 """Keys and values together. Labels stand in the head, which is to stay below 4 KB."""
-
-
-_WORDS = {
-    "dict_type": "must be an object",
-    "model_type": "must be an object",
-    "model_attributes_type": "must be an object",
-    "list_type": "must be an array",
-    "none_required": "must be null",
-}
-"""What pydantic says in the words of Python, in those of JSON."""
-_LENGTHS = {
-    "too_long": "must have at most {max_length} items",
-    "too_short": "must have at least {min_length} items",
-}
-
-
-def rule_of(error: Mapping[str, Any]) -> str:
-    """The rule that an error of pydantic tells of, for somebody who knows JSON and no Python."""
-    context = error.get("ctx", {})
-    if error["type"] in _LENGTHS and "field_type" in context:
-        return _LENGTHS[error["type"]].format(**context)
-    return _WORDS.get(error["type"]) or str(error["msg"])
 
 
 def _decimal(value: object) -> Decimal | None:

@@ -220,12 +220,12 @@ def _envelope_problems(request: JobRequest, regions: Sequence[str]) -> list[Prob
     """The rules of all that stands around the manifest."""
     problems = []
     if request.region != ANY_REGION and request.region not in regions:
-        rule = f"target_region is not deployed; the known regions are {', '.join(sorted(regions))}, or 'any'"
+        rule = f"target_region is not deployed; it must be one of {', '.join(sorted(regions))}, or 'any'"
         problems.append(Problem(pointer="/target_region", value=request.region, rule=rule))
     if not 0 <= request.priority <= MAX_PRIORITY:
-        problems.append(Problem(pointer="/priority", value=request.priority, rule="priority is a whole number from 0 to 100"))
+        problems.append(Problem(pointer="/priority", value=request.priority, rule=f"must be a whole number from 0 to {MAX_PRIORITY}"))
     if request.idempotency_key is not None and not _KEY.fullmatch(request.idempotency_key):
-        rule = "Idempotency-Key is invalid: 1 to 128 characters out of A-Z a-z 0-9 . _ ~ : / + = -"
+        rule = "Idempotency-Key is invalid: it must be 1 to 128 characters out of A-Z a-z 0-9 . _ ~ : / + = -"
         problems.append(Problem(pointer="/idempotency_key", value=request.idempotency_key, rule=rule))
     return [*problems, *_spot_problems(request), *_contradictions(request)]
 
@@ -256,6 +256,6 @@ def _spot_problems(request: JobRequest) -> list[Problem]:
         rule = f"max_spot_price must be between {low} and {high} USD/hour"
         problems.append(Problem(pointer="/max_spot_price", value=str(price), rule=rule))
     if not _INSTANCE_TYPE.fullmatch(instance_type):
-        rule = "spot_instance_type is not a valid EC2 instance type, such as g5.xlarge"
+        rule = "spot_instance_type is not a valid EC2 instance type: it must be one such as g5.xlarge"
         problems.append(Problem(pointer="/spot_instance_type", value=instance_type, rule=rule))
     return problems

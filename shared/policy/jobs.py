@@ -74,7 +74,7 @@ def _check_job_of(job: Field, policy: Policy) -> Demand:
     """Check what a Job, or the template of one, would run."""
     spec, template = job["spec"], job.within("spec", "template")
     if not isinstance(spec.value, dict):
-        spec.refuse("is required in Job")
+        spec.refuse("must be given in Job")
     _check_spec(spec)
     check_pod_template(template, policy)
     return check_caps(template["spec"], spec["parallelism"], pod_demand(template["spec"], policy), pods_at_once(job), policy)
@@ -101,7 +101,7 @@ def _check_completion(spec: Field) -> None:
         spec["completionMode"].refuse("must be NonIndexed or Indexed")
     if spec["completionMode"].value == "Indexed":
         if not spec["completions"].given:
-            spec["completions"].refuse("is required with completionMode Indexed")
+            spec["completions"].refuse("must be given with completionMode Indexed")
         for name in ("completions", "parallelism"):
             if (spec[name].integer or 0) > MAX_INDEXES:
                 spec[name].refuse(f"must be at most {MAX_INDEXES} with completionMode Indexed")

@@ -72,7 +72,7 @@ def check_name(metadata: Field, is_good: Callable[[str], bool], rule: str) -> No
             "must be left out: give a name, by which the object is known; for a job of the queue the fleet makes one that nothing else has"
         )
     if name.value in (None, ""):
-        name.refuse("is required")
+        name.refuse("must be given")
     elif not is_good(name.text):
         name.refuse(rule)
 

@@ -150,7 +150,7 @@ def _object(typed: Check, schema: dict[str, Any], title: str) -> Check:
                 inner.refuse(_unknown(name, properties, title))
         for name in required:
             if name not in field.value:
-                field[name].refuse(f"is required in {title}")
+                field[name].refuse(f"must be given in {title}")
 
     return check
 

@@ -46,7 +46,7 @@ def check_bare_pod(pod: Field, policy: Policy) -> Demand:
     check_name(pod["metadata"], is_dns_subdomain, SUBDOMAIN_RULE)
     spec = pod["spec"]
     if not isinstance(spec.value, dict):
-        spec.refuse("is required in Pod")
+        spec.refuse("must be given in Pod")
     check_pod(pod, policy)
     return check_caps(spec, spec, pod_demand(spec, policy), 1, policy, noun="Pod")
 
@@ -62,7 +62,7 @@ def _check_kept_running(found: Field, policy: Policy, kind: str, *, claims: Coll
     check_name(found["metadata"], is_dns_subdomain, SUBDOMAIN_RULE)
     spec, template = found["spec"], found.within("spec", "template")
     if not isinstance(spec.value, dict):
-        spec.refuse(f"is required in {kind}")
+        spec.refuse(f"must be given in {kind}")
     for name in _NOT_NEGATIVE:
         if (spec[name].integer or 0) < 0:
             spec[name].refuse("must not be negative")

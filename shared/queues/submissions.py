@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
 
-from shared.clusters.trees import step
 from shared.errors import InvalidError, Problem
-from shared.jobs.fields import JobFields, Strict, rule_of
+from shared.jobs.fields import JobFields, Strict
+from shared.rules import problems_of
 
 MAX_OBJECT_BYTES = 6 * 1024 * 1024
 """The largest object that an S3 pointer may point to."""
@@ -73,12 +72,7 @@ def _validated(kind: type[M], document: Any) -> M:
     try:
         return kind.model_validate(document)
     except ValidationError as error:
-        raise InvalidError(_problem(one) for one in error.errors(include_url=False)) from None
-
-
-def _problem(error: ErrorDetails) -> Problem:
-    shown = None if isinstance(error["input"], dict | list) else error["input"]
-    return Problem(pointer="".join(step(part) for part in error["loc"]), value=shown, rule=rule_of(error))
+        raise InvalidError(problems_of(error)) from None
 
 
 def json_schema() -> dict[str, Any]:

@@ -11,10 +11,10 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from shared.clusters.trees import step
 from shared.costs.model import Window
-from shared.errors import InvalidError, Problem
-from shared.jobs.fields import Strict, rule_of
+from shared.errors import InvalidError
+from shared.jobs.fields import Strict
+from shared.rules import problems_of
 from shared.times import Moment
 
 
@@ -42,13 +42,6 @@ def parse(body: str | bytes) -> CostTask:
     try:
         found = _Body.model_validate_json(body)
     except ValidationError as error:
-        raise InvalidError(
-            Problem(
-                pointer="".join(step(part) for part in one["loc"]),
-                value=None if isinstance(one["input"], dict | list) else one["input"],
-                rule=rule_of(one),
-            )
-            for one in error.errors(include_url=False)
-        ) from None
+        raise InvalidError(problems_of(error)) from None
     window = Window(found.window.start, found.window.end) if found.window else None
     return CostTask(region=found.region, window=window)

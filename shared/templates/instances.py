@@ -175,7 +175,7 @@ def _without_kind(manifest: Mapping[str, Any]) -> list[Problem]:
     may_become_one = [key for key, value in manifest.items() if isinstance(value, str) and PLACEHOLDER.search(key)]
     if len(missing) <= len(may_become_one):
         return []
-    return [Problem(pointer=f"{MANIFEST}/{name}", value=None, rule="is required: no placeholder stands in its place") for name in missing]
+    return [Problem(pointer=f"{MANIFEST}/{name}", value=None, rule="must be given: no placeholder stands in its place") for name in missing]
 
 
 def _names_a_namespace(manifest: dict[str, Any]) -> bool:
@@ -202,7 +202,7 @@ def _parameter_problems(manifest: Mapping[str, Any], defaults: Mapping[str, Any]
         first.setdefault(place.name, place.pointer)
     for wanted, pointer in first.items():
         if wanted not in defaults and wanted not in given and wanted != NAME:
-            rule = f"is required: the template has no default for it, and needs it at {MANIFEST}{pointer}"
+            rule = f"must be given: the template has no default for it, and needs it at {MANIFEST}{pointer}"
             yield Problem(pointer=PARAMETERS + step(wanted), value=None, rule=rule)
     known = (first.keys() | defaults.keys()) - {NAME}
     named = ", ".join(sorted(known)[:_NAMED]) + (f" and {len(known) - _NAMED} others" if len(known) > _NAMED else "")

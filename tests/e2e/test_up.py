@@ -161,7 +161,7 @@ def test_the_policy_of_the_user_holds_in_the_fleet(tmp_path: Path, monkeypatch: 
     [
         ("GPUFLEET_POLICY_FILE", "/no/such.json", "GPUFLEET_POLICY_FILE: /no/such.json: must be a file that can be read"),
         ("GPUFLEET_LEASE_SECONDS", "soon", "GPUFLEET_LEASE_SECONDS: soon: "),
-        ("GPUFLEET_TABLE", "production", "GPUFLEET_TABLE: production: is decided by gpufleet up"),
+        ("GPUFLEET_TABLE", "production", "GPUFLEET_TABLE: production: must be left to gpufleet up"),
     ],
 )
 def test_a_wrong_setting_is_one_line_and_nothing_starts(

@@ -127,7 +127,7 @@ async def test_a_port_for_probes_that_is_taken_is_told_in_one_line(region, progr
     ("more", "code", "told"),
     [
         ({"GPUFLEET_KUBECONFIG": "/nope"}, 1, 'GPUFLEET_KUBECONFIG: "/nope": must be a file; there is none at this path'),
-        ({"GPUFLEET_LEASE_SECONDS": "0"}, 2, 'GPUFLEET_LEASE_SECONDS: "0": input should be greater than 0'),
+        ({"GPUFLEET_LEASE_SECONDS": "0"}, 2, 'GPUFLEET_LEASE_SECONDS: "0": must be more than 0'),
     ],
     ids=["kubeconfig", "number"],
 )

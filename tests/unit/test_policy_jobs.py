@@ -27,8 +27,8 @@ def test_no_name_is_generated_by_the_cluster() -> None:
 
 
 def test_a_name_is_required() -> None:
-    assert "is required" in problems(named())["/manifest/metadata/name"]
-    assert "is required" in problems(named(name=""))["/manifest/metadata/name"]
+    assert "must be given" in problems(named())["/manifest/metadata/name"]
+    assert "must be given" in problems(named(name=""))["/manifest/metadata/name"]
 
 
 @pytest.mark.parametrize("key", ["a", "a.b/c", "A_b.c", "x" * 63, "example.com/" + "x" * 63, "simulation.gpufleet.io/duration"])
@@ -65,8 +65,8 @@ def test_the_fleets_own_keys_are_refused_everywhere(where: str, key: str) -> Non
 
 
 def test_annotations_have_a_size() -> None:
-    assert not problems(changed("/metadata/annotations", {"a": "x" * (256 * 1024 - 1)}))
-    assert "has 262145" in problems(changed("/metadata/annotations", {"a": "x" * (256 * 1024)}))["/manifest/metadata/annotations"]
+    assert not problems(changed("/metadata/annotations", {"a": "x" * (240 * 1024 - 1)}))
+    assert "has 245761" in problems(changed("/metadata/annotations", {"a": "x" * (240 * 1024)}))["/manifest/metadata/annotations"]
 
 
 @pytest.mark.parametrize("name", ["uid", "resourceVersion", "finalizers", "ownerReferences", "deletionTimestamp"])

@@ -130,7 +130,7 @@ def test_junk_in_place_of_a_specification_is_judged_and_never_crashes(kind: str,
 
 @pytest.mark.parametrize("kind", [*PODS, "TrainJob"])
 def test_what_runs_something_needs_to_say_what(kind: str) -> None:
-    assert "is required in" in direct_problems({key: value for key, value in KINDS[kind].items() if key != "spec"})["/spec"]
+    assert "must be given in" in direct_problems({key: value for key, value in KINDS[kind].items() if key != "spec"})["/spec"]
 
 
 # What would run

@@ -103,7 +103,7 @@ def test_unknown_fields_are_refused_everywhere(place: str, said: str) -> None:
 def test_a_runtime_is_required() -> None:
     train = a_train_job()
     del train["spec"]["runtimeRef"]
-    assert direct_problems(train) == {"/spec/runtimeRef": "is required in TrainJobSpec"}
+    assert direct_problems(train) == {"/spec/runtimeRef": "must be given in TrainJobSpec"}
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -10,9 +10,9 @@ import pytest
 @pytest.mark.parametrize(
     ("worker", "setting", "value", "rule"),
     [
-        ("sweeper", "GPUFLEET_LEASE_SECONDS", "soon", "input should be a valid number, unable to parse string as a number"),
-        ("api", "GPUFLEET_API_PORT", "99999", "input should be less than or equal to 65535"),
-        ("together", "GPUFLEET_API_PORT", "http", "input should be a valid integer, unable to parse string as an integer"),
+        ("sweeper", "GPUFLEET_LEASE_SECONDS", "soon", "must be a number"),
+        ("api", "GPUFLEET_API_PORT", "99999", "must be at most 65535"),
+        ("together", "GPUFLEET_API_PORT", "http", "must be a whole number"),
     ],
 )
 def test_a_setting_that_can_not_be_used_is_one_line(worker: str, setting: str, value: str, rule: str) -> None:

@@ -39,8 +39,8 @@ from shared.errors import (
     cut,
 )
 from shared.jobs.changes import ContestedError
-from shared.jobs.fields import rule_of
 from shared.jobs.ports import LostError
+from shared.rules import rule_of
 from workers.api.bodies import RefusedRequestError
 from workers.api.requests import refusal
 

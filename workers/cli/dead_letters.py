@@ -90,7 +90,7 @@ def _settle(queue: str, verb: str, message_ids: list[str], *, every: bool, api: 
     from workers.cli.client import FleetClient
 
     if every == bool(message_ids):
-        raise CommandError("either ids of messages, or --all", code=ExitCode.USAGE)
+        raise CommandError("either ids of messages or --all must be given", code=ExitCode.USAGE)
     settled: list[str] = []
     with FleetClient(api, key) as client:
         if message_ids:

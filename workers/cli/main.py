@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import Any
 
 import typer
 
@@ -32,6 +31,7 @@ from workers.cli import (
     webhooks,
 )
 from workers.cli.failures import CommandError, ExitCode
+from workers.cli.usage import usage
 
 EPILOG = (
     "Exit codes: 0 done; 1 the job failed, was cancelled or was refused; 2 a bad option, input or filter; 3 not found; 4 conflict; "
@@ -73,7 +73,7 @@ def run(arguments: list[str]) -> int:
     except CommandError as error:
         return _told(error, arguments)
     except typer.TyperException as error:
-        return _told(_usage(error, arguments), arguments)
+        return _told(usage(error, arguments), arguments)
     except (typer.Abort, KeyboardInterrupt):
         return _told(CommandError("interrupted", code=ExitCode.INTERRUPTED), arguments)
     except BrokenPipeError:
@@ -103,26 +103,3 @@ def _told(error: CommandError, arguments: list[str]) -> int:
 def _wants_json(arguments: list[str]) -> bool:
     """Looked up here, since the command line itself can be what is wrong. After `--` nothing is an option."""
     return "--json" in arguments[: arguments.index("--") if "--" in arguments else None]
-
-
-def _usage(error: typer.TyperException, arguments: list[str]) -> CommandError:
-    """What typer says of the command line, as one line; it names the option apart where it knows which."""
-    if not error.format_message():  # no command at all: its help has been shown
-        return CommandError("a command is needed", code=ExitCode.USAGE)
-    parameter: Any = getattr(error, "param", None)
-    context: Any = getattr(error, "ctx", None)
-    message = error.format_message().rstrip(".")
-    hint = f" ({context.command_path} --help tells more)" if context is not None else ""
-    if parameter is None or not error.message:
-        return CommandError(f"{message}{hint}", code=ExitCode.USAGE)
-    field = parameter.opts[0] if parameter.opts and parameter.opts[0].startswith("-") else parameter.make_metavar(context)
-    return CommandError.at(field, _value_of(parameter.opts, arguments), f"{error.message.rstrip('.')}{hint}")
-
-
-def _value_of(names: list[str], arguments: list[str]) -> str | None:
-    """What an option was given, for the last time; None where that is the environment's, or it is no option."""
-    for place in range(len(arguments) - 1, -1, -1):
-        name, separator, value = arguments[place].partition("=")
-        if name in names:
-            return value if separator else next(iter(arguments[place + 1 :]), None)
-    return None

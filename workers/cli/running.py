@@ -52,7 +52,7 @@ def up(
     from workers.local.up import run
 
     if nodes is not None and kubeconfig is not None:
-        raise refused([Refusal("--nodes", nodes, "is for simulated clusters; those of --kubeconfig have their own machines")])
+        raise refused([Refusal("--nodes", nodes, "must be without --kubeconfig, whose clusters have their own machines")])
     try:
         options = _options(regions, nodes, api_port, host, identity, dispatchers=dispatchers, kubeconfig=kubeconfig, state=state)
         import asyncio

@@ -80,7 +80,7 @@ def submit(
     envelope = _given(target_region=region, namespace=namespace, priority=priority, **optional)
     bundles = [bundle for file in files for bundle in load_bundles(read_file(file), source=file)]
     if idempotency_key is not None and len(bundles) > 1:
-        raise CommandError.at("--idempotency-key", idempotency_key, f"stands for one job, and these files hold {len(bundles)}")
+        raise CommandError.at("--idempotency-key", idempotency_key, f"must stand for one job, and these files hold {len(bundles)}")
     with FleetClient(api, key) as client:
         outcomes = _send(client, bundles, envelope, idempotency_key)
         if not as_json:

@@ -160,9 +160,9 @@ def redeliver(
     from workers.cli.webhook_client import WebhookClient
 
     if failed == (message_id is not None):
-        raise CommandError("either a delivery's id, or --failed", code=ExitCode.USAGE)
+        raise CommandError("either a delivery's id or --failed must be given", code=ExitCode.USAGE)
     if since is not None and not failed:
-        raise CommandError("--since goes with --failed", code=ExitCode.USAGE)
+        raise CommandError.at("--since", since, "must be given with --failed only")
     moment = _moment(since) if since is not None else None
     with WebhookClient(api, key) as client:
         if message_id is not None:

@@ -61,7 +61,7 @@ def of_user(environ: Mapping[str, str], **decided: str) -> tuple[dict[str, str],
         if name in _DECIDED:
             own, instead = _DECIDED[name]
             if value != decided.get(name, own):
-                refusals.append(Refusal(name, _cut(value), f"is decided by gpufleet up; {instead}"))
+                refusals.append(Refusal(name, _cut(value), f"must be left to gpufleet up; {instead}"))
         elif name in known:
             given[name] = value
         else:
@@ -97,7 +97,7 @@ def faults_of(error: ValidationError) -> list[Refusal]:
 
 def _faults_of_identity(settings: Settings, api_host: str) -> list[Refusal]:
     if not settings.identity and not is_loopback(api_host):
-        rule = "without an identity source the API listens on the loopback interface only; --identity keys (GPUFLEET_IDENTITY) is one"
+        rule = "must be of the loopback interface without an identity source; --identity keys (GPUFLEET_IDENTITY) is one"
         return [Refusal("--host", _cut(api_host), rule)]
     if set(settings.identity) - {"keys"}:
         rule = "must be keys; iam and jwt are for API Gateway, which no embedded fleet has"

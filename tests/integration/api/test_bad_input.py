@@ -29,7 +29,7 @@ def with_limits(**limits):
 @pytest.mark.parametrize(
     ("body", "rule"),
     [
-        (b"", "the body must be JSON|is empty|required"),
+        (b"", "the body must be JSON|must be given"),
         (b"{", "must be JSON: .* line 1, column 2"),
         (b'{"priority": 1, "priority": 2}', "only once"),
         (b'{"priority": NaN}', "finite"),
@@ -43,7 +43,7 @@ def with_limits(**limits):
         (b"{} {}", "at most 1 document"),
         (b"9" * 5000, "integer"),
         (b"[]", "must be an object"),
-        (b"null", "must be an object|required"),
+        (b"null", "must be an object|must be given"),
         (b'"text"', "must be an object"),
     ],
 )

@@ -39,7 +39,7 @@ async def test_a_bad_parameter_of_a_list_is_named(client: httpx.AsyncClient, par
     [
         ("GET", f"{JOBS}?bogus=1&region=eu-west-1", {"bogus": "cursor, limit, namespace, status, target_region", "region": "which has"}),
         ("GET", f"{JOBS}?limit=1&limit=2", {"limit": "given once"}),
-        ("GET", f"{JOBS}?bogus=1&limit=0", {"bogus": "must be a parameter", "limit": "greater than or equal to 1"}),
+        ("GET", f"{JOBS}?bogus=1&limit=0", {"bogus": "must be a parameter", "limit": "must be at least 1"}),
         ("GET", f"{JOBS}/x?bogus=1", {"bogus": "which has none"}),
         ("DELETE", f"{JOBS}/x?force=true", {"force": "which has reason"}),
         ("POST", "/api/v1/queue/poll?bogus=1", {"bogus": "which has limit"}),

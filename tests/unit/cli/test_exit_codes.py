@@ -170,7 +170,7 @@ def test_the_faults_of_an_answer_are_in_the_document(api: FakeApi, gpufleet: Run
 def test_an_option_that_typer_refuses_is_one_line_that_names_it(gpufleet: Run, capsys: pytest.CaptureFixture[str]) -> None:
     gpufleet("jobs", "--limit", "0")
 
-    assert capsys.readouterr().err == "error: --limit: 0: Input should be greater than or equal to 1 (gpufleet jobs --help tells more)\n"
+    assert capsys.readouterr().err == "error: --limit: 0: must be at least 1 (gpufleet jobs --help tells more)\n"
 
 
 @pytest.mark.parametrize("group", [[], ["dead-letters"]])
@@ -179,7 +179,7 @@ def test_no_command_is_answered_with_the_help_and_exit_code_2(gpufleet: Run, cap
 
     printed = capsys.readouterr()
     assert "Usage: gpufleet" in printed.out
-    assert printed.err == "error: a command is needed\n"
+    assert printed.err == "error: a command must be given\n"
 
 
 def test_a_list_goes_to_standard_output_and_the_way_on_to_standard_error(

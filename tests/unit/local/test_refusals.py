@@ -99,10 +99,10 @@ def test_what_up_decides_itself_is_refused_where_the_environment_says_something_
         of_user(wrong, GPUFLEET_REGIONS="us-east-1")
 
     assert [str(one) for one in caught.value.refusals] == [
-        "GPUFLEET_TABLE: production: is decided by gpufleet up; leave it out",
-        "GPUFLEET_REGIONS: us-west-2: is decided by gpufleet up; use --regions",
-        "GPUFLEET_KUBECONFIG: /x: is decided by gpufleet up; use --kubeconfig",
-        "GPUFLEET_SPOT_PRICES_FILE: /y: is decided by gpufleet up; edit spot-prices.json in the state directory, also while it runs",
+        "GPUFLEET_TABLE: production: must be left to gpufleet up; leave it out",
+        "GPUFLEET_REGIONS: us-west-2: must be left to gpufleet up; use --regions",
+        "GPUFLEET_KUBECONFIG: /x: must be left to gpufleet up; use --kubeconfig",
+        "GPUFLEET_SPOT_PRICES_FILE: /y: must be left to gpufleet up; edit spot-prices.json in the state directory, also while it runs",
     ]
 
 
@@ -119,12 +119,12 @@ def test_the_same_value_is_no_contradiction() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "rule"),
     [
-        ("LEASE_SECONDS", "soon", "valid number"),
-        ("LEASE_SECONDS", "0", "greater than 0"),
-        ("LEASE_SECONDS", "inf", "at most 31536000 seconds"),
-        ("SWEEP_SECONDS", "nan", "greater than 0"),
-        ("MAX_BODY_BYTES", "1", "greater than or equal to 1024"),
-        ("READY_SHARDS", "65", "less than or equal to 64"),
+        ("LEASE_SECONDS", "soon", "must be a number"),
+        ("LEASE_SECONDS", "0", "must be more than 0"),
+        ("LEASE_SECONDS", "inf", "must be a finite number"),
+        ("SWEEP_SECONDS", "nan", "must be a finite number"),
+        ("MAX_BODY_BYTES", "1", "must be at least 1024"),
+        ("READY_SHARDS", "65", "must be at most 64"),
         ("LOG_LEVEL", "LOUD", "'DEBUG', 'INFO', 'WARNING'"),
         ("POLICY_FILE", "/no/such/file", "must be a file that can be read: No such file or directory"),
         ("POLICY_FILE", "/", "must be a file that can be read: Is a directory"),

@@ -153,7 +153,7 @@ def test_missing_unknown_and_wrong_parameters_come_at_once_with_what_else_is_wro
     found = refused(manifest, {}, {"x": {"a": 1}, "y": 2}, name="Not A Name")
 
     assert found.keys() == {"/parameters/image", "/parameters/command", "/parameters/x", "/parameters/y", "/name", f"{SPEC}/hostNetwork"}
-    assert "is required" in found["/parameters/image"]
+    assert "must be given" in found["/parameters/image"]
     assert f"{SPEC}/containers/0/image" in found["/parameters/image"]
     assert "which has command, image, x" in found["/parameters/y"]
 

@@ -137,7 +137,7 @@ class DeadLetterChoice(Strict):
     @model_validator(mode="after")
     def _one(self) -> DeadLetterChoice:
         if (self.message_ids is not None) == self.all:
-            raise PydanticCustomError("value_error", 'either "message_ids" with at least one id, or "all": true')
+            raise PydanticCustomError("value_error", 'must have either "message_ids" with at least one id, or "all": true')
         return self
 
 

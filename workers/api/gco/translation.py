@@ -35,7 +35,7 @@ def filters_of(core: Core, caller: Caller, *, region: str | None, status: str | 
     """
     problems = []
     if region is not None and region not in core.settings.regions:
-        rule = f"target_region is not deployed; the known regions are {', '.join(sorted(core.settings.regions))}"
+        rule = f"target_region is not deployed; it must be one of {', '.join(sorted(core.settings.regions))}"
         problems.append(Problem(pointer="/target_region", value=region, rule=rule))
     state = _state(status, problems) if status is not None else None
     namespaces = caller.namespaces

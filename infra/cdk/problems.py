@@ -30,13 +30,14 @@ def pointer(*steps: object) -> str:
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
 
 
-def twice(place: str, names: Iterable[str], field: str = "") -> Iterator[Problem]:
-    """The names of a list that were there before; `field` is where in each member it is."""
+def twice(place: str, names: Iterable[str | None], field: str = "") -> Iterator[Problem]:
+    """The names of a list that were there before; `field` is where in each member it is. None is no name."""
     seen: set[str] = set()
     for number, name in enumerate(names):
         if name in seen:
             yield Problem(pointer=f"{place}/{number}{field}", value=name, rule="must not come more than once")
-        seen.add(name)
+        if name is not None:
+            seen.add(name)
 
 
 def problems_of(error: ValidationError) -> Iterator[Problem]:

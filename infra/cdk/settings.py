@@ -10,9 +10,9 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field
 
 from infra.cdk.fields import (
     Address,
@@ -37,7 +37,8 @@ from infra.cdk.fields import (
     architecture,
     of_others,
 )
-from infra.cdk.problems import problems_of, refuse, twice
+from infra.cdk.parts import Part, names_of, read, whole
+from infra.cdk.problems import twice
 from infra.cdk.variables import PREFIX, check_variables
 from shared.errors import InvalidError, Problem
 from shared.settings import Settings
@@ -50,12 +51,6 @@ _LEASES: Final = 3
 
 Days = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653]
 """What CloudWatch Logs takes for a retention: https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html"""
-
-
-class Part(BaseModel):
-    """A part of the settings: frozen, and without fields that nobody knows."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Pool(Part):
@@ -74,12 +69,11 @@ class Pool(Part):
     memory_gib: int = Field(ge=1, le=24_576)
     disk_gib: int = Field(default=200, ge=20, le=16_384)
 
-    @model_validator(mode="after")
-    def _of_one_architecture(self) -> Self:
+    @whole
+    def _of_one_architecture(self) -> Iterator[Problem]:
         first = architecture(self.instance_types[0])
         rule = f"must be {first} as {self.instance_types[0]} is: all nodes of a pool start from one image of a disk"
-        refuse(of_others(self.instance_types, first, rule))
-        return self
+        return of_others(self.instance_types, first, rule)
 
 
 class SystemNodes(Part):
@@ -90,13 +84,15 @@ class SystemNodes(Part):
     min_nodes: int = Field(default=2, ge=1, le=10)
     max_nodes: int = Field(default=3, ge=1, le=20)
 
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
+    @whole
+    def _in_order(self) -> Iterator[Problem]:
         if self.max_nodes < self.min_nodes:
-            refuse([Problem(pointer="/max_nodes", value=self.max_nodes, rule=f"must not be less than min_nodes, {self.min_nodes}")])
+            yield Problem(pointer="/max_nodes", value=self.max_nodes, rule=f"must not be less than min_nodes, {self.min_nodes}")
+
+    @whole
+    def _of_the_architecture(self) -> Iterator[Problem]:
         rule = f"must be of the architecture that is set, {self.architecture}; types whose family has a g after its number are arm64"
-        refuse(of_others(self.instance_types, self.architecture, rule))
-        return self
+        return of_others(self.instance_types, self.architecture, rule)
 
 
 class Region(Part):
@@ -116,22 +112,19 @@ class Region(Part):
     nat_gateways: int = Field(default=1, ge=1, le=3)
     api_server_cidrs: tuple[PublicNetwork, ...] = Field(default=("0.0.0.0/0",), min_length=1, max_length=40)
 
-    @model_validator(mode="after")
-    def _pools_apart(self) -> Self:
-        names = [pool.name for pool in self.pools]
-        system = [
-            Problem(pointer=f"/pools/{number}/name", value=name, rule="must not be system, as the nodes of what always runs are called")
-            for number, name in enumerate(names)
-            if name == "system"
-        ]
-        refuse([*system, *twice("/pools", names, "/name")])
-        return self
+    @whole
+    def _pools_apart(self) -> Iterator[Problem]:
+        names = names_of(self.pools)
+        for number, name in enumerate(names):
+            if name == "system":
+                rule = "must not be system, as the nodes of what always runs are called"
+                yield Problem(pointer=f"/pools/{number}/name", value=name, rule=rule)
+        yield from twice("/pools", names, "/name")
 
-    @model_validator(mode="after")
-    def _gateways_have_zones(self) -> Self:
+    @whole
+    def _gateways_have_zones(self) -> Iterator[Problem]:
         if self.nat_gateways > self.zones:
-            refuse([Problem(pointer="/nat_gateways", value=self.nat_gateways, rule=f"must not be more than zones, {self.zones}")])
-        return self
+            yield Problem(pointer="/nat_gateways", value=self.nat_gateways, rule=f"must not be more than zones, {self.zones}")
 
 
 class Jwt(Part):
@@ -174,12 +167,11 @@ class Alarms(Part):
     api_p99_milliseconds: int = Field(default=5000, ge=100)
     throttles: int = Field(default=10, ge=1)
 
-    @model_validator(mode="after")
-    def _one_listener(self) -> Self:
+    @whole
+    def _one_listener(self) -> Iterator[Problem]:
         if self.email is not None and self.topic_arn is not None:
             rule = "must not be set together with topic_arn: subscribe the address to the topic"
-            refuse([Problem(pointer="/email", value=self.email, rule=rule)])
-        return self
+            yield Problem(pointer="/email", value=self.email, rule=rule)
 
 
 class Metrics(Part):
@@ -216,11 +208,10 @@ class Chart(Part):
     version: ChartVersion
     chart: str | None = None
 
-    @model_validator(mode="after")
-    def _named(self) -> Self:
+    @whole
+    def _named(self) -> Iterator[Problem]:
         if self.repository.startswith("https:") and not self.chart:
-            refuse([Problem(pointer="/chart", value=self.chart, rule="must name the chart of a repository that isn't oci")])
-        return self
+            yield Problem(pointer="/chart", value=self.chart, rule="must name the chart of a repository that isn't oci")
 
 
 class Charts(Part):
@@ -257,25 +248,28 @@ class Installation(Part):
     workers: Workers = Workers()
     charts: Charts = Charts()
 
-    @model_validator(mode="after")
-    def _as_a_whole(self) -> Self:
-        refuse(
-            [
-                *twice("/regions", self.region_names, "/name"),
-                *twice("/job_namespaces", self.job_namespaces),
-                *self._topic_elsewhere(),
-                *(wrong := list(check_variables(self.environment, self.metrics.placed()))),
-                *(self._within_a_lease() if not wrong else ()),
-            ]
-        )
-        return self
+    @whole
+    def _regions_apart(self) -> Iterator[Problem]:
+        return twice("/regions", names_of(self.regions), "/name")
 
+    @whole
+    def _namespaces_apart(self) -> Iterator[Problem]:
+        return twice("/job_namespaces", self.job_namespaces)
+
+    @whole
+    def _variables_of_workers(self) -> Iterator[Problem]:
+        return check_variables(self.environment, self.metrics.placed())
+
+    @whole
     def _within_a_lease(self) -> Iterator[Problem]:
+        if list(self._variables_of_workers()):
+            return
         told, lease = self.alarms.claim_seconds, self.lease_seconds
         if told is not None and told < lease:
             rule = f"must not be less than a claim may last, {lease:g} (GPUFLEET_LEASE_SECONDS): it would ring of claims that are well"
             yield Problem(pointer="/alarms/claim_seconds", value=told, rule=rule)
 
+    @whole
     def _topic_elsewhere(self) -> Iterator[Problem]:
         arn = self.alarms.topic_arn
         if arn is not None and arn.split(":")[3] != self.control_region:
@@ -334,8 +328,5 @@ class Installation(Part):
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Installation:
-        """The installation of a document. Raises InvalidError."""
-        try:
-            return cls.model_validate(document)
-        except ValidationError as error:
-            raise InvalidError(problems_of(error)) from error
+        """The installation of a document. Raises InvalidError with every fault."""
+        return read(cls, document)

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from shared.errors import FleetError
+from shared.errors import FleetError, InvalidError
 
 _MARK: Final = "cdk.out"
 """The file by which CDK's command knows a cloud assembly."""
@@ -38,13 +38,15 @@ def clear(outdir: Path) -> None:
 
 
 def command(name: str, description: str | None, arguments: Sequence[str], run: Callable[[], None]) -> int:
-    """Run a command without arguments; 2 where the settings are wrong, a package is missing or CDK refuses, with a line on why."""
+    """Run a command without arguments; 2 where the settings are wrong, a package is missing or CDK refuses, with a line on each fault."""
     parser = argparse.ArgumentParser(
         prog=f"python -m {name}", description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.parse_args(arguments)
     try:
         run()
+    except InvalidError as error:
+        sys.stderr.writelines(f"{problem}\n" for problem in error.problems)
     except FleetError as error:
         sys.stderr.write(f"{error}\n")
     except (RuntimeError, OSError) as error:

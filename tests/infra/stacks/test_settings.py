@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from infra.cdk.settings import Installation
@@ -228,6 +230,48 @@ def test_all_faults_are_told_at_once():
         "/regions/0/pools/0/gpus",
         "/regions/0/pools/0/instance_types/0",
     }
+
+
+def test_a_fault_of_one_setting_hides_none_between_others():
+    found = document(3, alarms={"email": "a@b.example", "topic_arn": ELSEWHERE, "throttles": 0}, job_namespaces=["a", "a"])
+    found = json.loads(json.dumps(found))  # its regions have pools of their own
+    found["environment"] = {"GPUFLEET_TABLE": "mine", "GPUFLEET_LEASE_SECONDS": "-3", "TABLE": "mine"}
+    found["charts"] = {"kueue": {"repository": "https://a.example", "version": "latest"}}
+    found["regions"][0]["name"] = "mars"
+    found["regions"][0]["pools"][0] |= {"max_nodes": 0, "instance_types": ["m7i.large", "m7g.large"]}
+    found["regions"][1] |= {"zones": 2, "nat_gateways": 3, "system": {"min_nodes": 4, "max_nodes": 3, "instance_types": ["large"]}}
+    found["regions"][2]["name"] = found["regions"][1]["name"]
+    found["regions"][2]["pools"][1] = {"name": found["regions"][2]["pools"][0]["name"]}
+
+    missing = ("cpus", "gpus", "instance_types", "max_nodes", "memory_gib")
+    assert set(faults(found)) == {
+        "/alarms/email",
+        "/alarms/throttles",
+        "/alarms/topic_arn",
+        "/charts/kueue/chart",
+        "/charts/kueue/version",
+        "/environment/GPUFLEET_LEASE_SECONDS",
+        "/environment/GPUFLEET_TABLE",
+        "/environment/TABLE",
+        "/job_namespaces/1",
+        "/regions/0/name",
+        "/regions/0/pools/0/instance_types/1",
+        "/regions/0/pools/0/max_nodes",
+        "/regions/1/nat_gateways",
+        "/regions/1/system/instance_types/0",
+        "/regions/1/system/max_nodes",
+        "/regions/2/name",
+        "/regions/2/pools/1/name",
+        *(f"/regions/2/pools/1/{name}" for name in missing),
+    }
+
+
+def test_a_setting_that_is_wrong_by_itself_breaks_no_rule_with_another():
+    """What would be taken instead of it isn't what is there."""
+    found = document(2, alarms={"topic_arn": TOPIC}, control_region="mars")
+    found["regions"][0] |= {"zones": 9, "nat_gateways": 3}
+
+    assert set(faults(found)) == {"/control_region", "/regions/0/zones"}
 
 
 def test_a_region_or_a_pool_that_comes_twice_is_refused():

@@ -160,6 +160,7 @@ class Alarms(Part):
     """An observer tells of a cluster at which nothing changes every ten minutes."""
     scrape_seconds: int = Field(default=600, ge=300)
     exporter_failures_percent: float = Field(default=25.0, ge=0, lt=100)
+    """Of a region's exporters of GPUs, those that no scrape of twenty minutes could read; nothing is known of them without rollups."""
     delivery_overdue_seconds: int = Field(default=900, ge=120)
     submissions_seconds: int = Field(default=600, ge=120)
     dead_letters: int = Field(default=1, ge=1)

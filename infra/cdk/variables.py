@@ -25,6 +25,8 @@ _REFUSED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("KUBECONFIG", "POLICY_FILE", "SPOT_PRICES_FILE", "PROMETHEUS_TOKEN_FILE"), _NO_FILE),
     "METRICS_DIRECT": "must not be set: the function that reads GPUs is in no cluster's network",
     "METRICS_SECONDS": "must not be set: a schedule calls the function that reads GPUs each minute",
+    "SWEEP_SECONDS": "must not be set: a schedule calls the functions that sweep each minute",
+    "WEBHOOK_STREAM_LEASE_SECONDS": "must not be set: AWS Lambda reads the table's stream",
     "RATE_LIMIT": "must not be set: in front of functions API Gateway throttles (api.rate, api.burst)",
     "WEBHOOK_LOCAL": "must not be set: it lets webhooks reach what is inside, and is for a fleet on one machine",
 }
@@ -74,6 +76,10 @@ def _refused_by_workers(fields: Mapping[str, str], places: Mapping[str, str]) ->
             measures_of(_words(fields["metrics_measures"]), field=places["metrics_measures"])
         except InvalidError as error:
             yield from error.problems
+    largest = int(Settings.model_fields["max_body_bytes"].default)
+    if "max_body_bytes" not in refused and int(fields.get("max_body_bytes", 0)) > largest:
+        rule = f"must not be more than {largest}: AWS Lambda takes no larger request"
+        yield Problem(pointer=places["max_body_bytes"], value=fields["max_body_bytes"], rule=rule)
     rollups = [] if "metrics_rollups" in refused else _words(fields.get("metrics_rollups", ""))
     if rollups and Label.REGION not in rollups:
         rule = f"must have {Label.REGION} among them, by which the dashboards' graphs of GPUs ask (or be empty: nothing is written)"

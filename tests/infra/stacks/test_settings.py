@@ -78,6 +78,9 @@ def test_the_settings_that_the_project_comes_with_hold():
         ({"environment": {"GPUFLEET_RATE_LIMIT": "9"}}, "/environment/GPUFLEET_RATE_LIMIT", "9", "API Gateway throttles (api.rate"),
         ({"environment": {"GPUFLEET_METRICS_SECONDS": "600"}}, "/environment/GPUFLEET_METRICS_SECONDS", "600", "each minute"),
         ({"environment": {"GPUFLEET_LEASE_SECONDS": "inf"}}, "/environment/GPUFLEET_LEASE_SECONDS", "inf", "must be a finite number"),
+        ({"environment": {"GPUFLEET_SWEEP_SECONDS": "5"}}, "/environment/GPUFLEET_SWEEP_SECONDS", "5", "each minute"),
+        ({"environment": {"GPUFLEET_MAX_BODY_BYTES": "6291457"}}, "/environment/GPUFLEET_MAX_BODY_BYTES", "6291457", "than 6291456"),
+        ({"environment": {"GPUFLEET_MAX_BODY_BYTES": "6 MB"}}, "/environment/GPUFLEET_MAX_BODY_BYTES", "6 MB", "must be a valid integer"),
         ({"environment": {"GPUFLEET_LEASE_SECONDS": "0"}}, "/environment/GPUFLEET_LEASE_SECONDS", "0", "must be greater than 0"),
         (
             {"environment": {"GPUFLEET_LEASE_SECONDS": "600"}, "alarms": {"claim_seconds": 599}},

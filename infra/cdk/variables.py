@@ -77,7 +77,7 @@ def _refused_by_workers(fields: Mapping[str, str], places: Mapping[str, str]) ->
         except InvalidError as error:
             yield from error.problems
     largest = int(Settings.model_fields["max_body_bytes"].default)
-    if "max_body_bytes" not in refused and int(fields.get("max_body_bytes", 0)) > largest:
+    if "max_body_bytes" not in refused and float(fields.get("max_body_bytes", 0)) > largest:
         rule = f"must not be more than {largest}: AWS Lambda takes no larger request"
         yield Problem(pointer=places["max_body_bytes"], value=fields["max_body_bytes"], rule=rule)
     rollups = [] if "metrics_rollups" in refused else _words(fields.get("metrics_rollups", ""))

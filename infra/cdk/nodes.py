@@ -40,6 +40,7 @@ class FleetNodes(Construct):
         super().__init__(scope, construct_id)
         system = region.system
         self._installation = naming.installation.name
+        self._version = naming.installation.kubernetes_version
         self._cluster = cluster
         self._role = iam.Role(
             self,
@@ -124,6 +125,8 @@ class FleetNodes(Construct):
         resource = group.node.default_child
         resource.add_property_override("AmiType", ami)
         resource.add_property_override("InstanceTypes", list(instance_types))
+        # Else nodes, and those that a pool starts later, stay with the version that the cluster had when their group was made.
+        resource.add_property_override("Version", self._version)
         group.node.add_dependency(*self._cluster.before_nodes)
         return group
 

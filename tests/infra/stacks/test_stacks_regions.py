@@ -117,6 +117,8 @@ def test_pools_of_gpus_start_from_nothing_and_are_tainted(two, region):
         assert found.get("Taints", []) == taints
     assert groups["system"]["Taints"] == [{"Effect": "NO_SCHEDULE", "Key": "CriticalAddonsOnly", "Value": "true"}]
     assert groups["system"]["ScalingConfig"]["MinSize"] == 2
+    # When the cluster has another version, its nodes follow.
+    assert {one["Version"] for one in groups.values()} == {region.one("AWS::EKS::Cluster")["Version"]}
 
 
 def limits(region):

@@ -48,6 +48,10 @@ KEY_CALLS: Final = 12
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html"""
 USAGE_WRITES: Final = 7
 """An hour, of each observer: every ten minutes, and when the hour is over."""
+CLUSTER_LOG_BYTES: Final = 300 * 1024**2
+"""A day, of a cluster in which nothing happens: all five logs of its control plane, of which the audit log is the largest, and flows that
+were refused. "On a quiet day [...] a few hundred megabytes" is an estimate:
+https://abd-ulbasit.github.io/bookstore-kubernetes-guide/14-eks-in-production-a-to-z/05-logging-and-metrics-cost/"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +186,7 @@ def cluster_lines(installation: Installation) -> tuple[Line, ...]:
         Line(prices.ADDRESS_HOUR, hours * region.nat_gateways),
         Line(prices.DISK_GIB, Decimal(30 * nodes)),
         Line(prices.KEY, Decimal(1)),
+        Line(prices.LOG_BYTE, CLUSTER_LOG_BYTES * MONTH_DAYS),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from infra.functions import FUNCTIONS, ScheduleSource
 
 pytestmark = [pytest.mark.infra, pytest.mark.timeout(300)]
 BOUND = 15
+OPERATIONS = Path(__file__).parents[3] / "docs" / "operations.md"
 RESULTS = Path(__file__).parents[3] / "bench" / "results.json"
 
 
@@ -69,6 +71,17 @@ def _figures(found):
     if isinstance(found, list):
         for one in found:
             yield from _figures(one)
+
+
+def test_what_the_docs_say_of_a_cluster_is_the_sum_with_its_logs(two):
+    from infra.cdk import prices
+    from infra.cdk.cost import cluster_lines
+
+    lines = {line.price: line for line in cluster_lines(two.installation)}
+    assert two.template("us-east-1").one("AWS::EKS::Cluster")["Logging"]["ClusterLogging"]["EnabledTypes"]
+    assert lines[prices.LOG_BYTE].listed > 1
+    (told,) = re.findall(r"cluster without jobs is about (\d+) USD a month", OPERATIONS.read_text(encoding="utf-8"))
+    assert int(told) == round(sum(line.listed for line in lines.values()))
 
 
 def test_the_table_of_the_docs_has_a_line_for_each_price(bills):

@@ -263,7 +263,7 @@ class Installation(Part):
 
     @whole
     def _within_a_lease(self) -> Iterator[Problem]:
-        if list(self._variables_of_workers()):
+        if any(one.pointer.endswith("GPUFLEET_LEASE_SECONDS") for one in self._variables_of_workers()):
             return
         told, lease = self.alarms.claim_seconds, self.lease_seconds
         if told is not None and told < lease:

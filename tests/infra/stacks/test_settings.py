@@ -178,6 +178,16 @@ def test_what_can_work_is_taken(change):
     assert Installation.of(found).regions[1].name == "eu-west-1"
 
 
+def test_a_threshold_within_a_lease_is_told_beside_another_wrong_variable_and_not_where_the_lease_is_wrong():
+    wrong = {"GPUFLEET_LEASE_SECONDS": "600", "GPUFLEET_DUE_SHARDS": "0"}
+    assert set(faults(document(environment=wrong, alarms={"claim_seconds": 70}))) == {
+        "/environment/GPUFLEET_DUE_SHARDS",
+        "/alarms/claim_seconds",
+    }
+    wrong = {"GPUFLEET_LEASE_SECONDS": "soon"}
+    assert set(faults(document(environment=wrong, alarms={"claim_seconds": 70}))) == {"/environment/GPUFLEET_LEASE_SECONDS"}
+
+
 @pytest.mark.parametrize(
     ("change", "seconds"),
     [

@@ -9,14 +9,14 @@ from typing import Generic, Protocol, TypeVar
 import structlog
 
 from shared.errors import UnavailableError
-from shared.queues.heartbeat import kept_alive
+from shared.queues.heartbeat import at_first, kept_alive
 from shared.queues.queue import LONG_POLL_SECONDS, Message, Queue
 from workers.loops import Passes
 
 log = structlog.get_logger()
 
 VISIBILITY = 30
-"""Seconds that a received message stays out of sight; renewed while it is worked on."""
+"""Seconds that a message stays out of sight once it is worked on, renewed as long as that takes; and after it was left."""
 BATCHES = 4
 """Batches of ten that are worked on at the same time."""
 FIRST_SECONDS = 1
@@ -62,7 +62,7 @@ class BatchLoop(Generic[T]):
             receiving.result()
 
     async def batch(self, messages: Sequence[Message]) -> Sequence[T]:
-        """Handle one batch and delete what is done with, in one request."""
+        """Handle one batch and delete what is done with, in one request; what is left comes again after a while."""
         async with kept_alive(self._queue, messages, visibility=VISIBILITY):
             outcomes = await self._handler.handle_all(messages)
             finished = [message for message, outcome in zip(messages, outcomes, strict=True) if outcome != self._left]
@@ -71,6 +71,11 @@ class BatchLoop(Generic[T]):
                     await self._queue.delete(finished)
                 except UnavailableError as error:
                     log.warning("messages not deleted; they come again", count=len(finished), error=str(error))
+        if left := [message for message, outcome in zip(messages, outcomes, strict=True) if outcome == self._left]:
+            try:
+                await self._queue.extend(left, VISIBILITY)
+            except UnavailableError as error:
+                log.warning("messages not put off; they come again soon", count=len(left), error=str(error))
         return outcomes
 
     async def _finish(self) -> None:
@@ -87,7 +92,7 @@ class BatchLoop(Generic[T]):
             await self._room.acquire()
             try:
                 wait = FIRST_SECONDS if self.passes.succeeded_at is None else LONG_POLL_SECONDS
-                messages = await self._queue.receive(visibility=VISIBILITY, wait_seconds=wait)
+                messages = await self._queue.receive(visibility=at_first(VISIBILITY), wait_seconds=wait)
             except UnavailableError as error:
                 self._room.release()
                 self.passes.fail(error)

@@ -20,7 +20,7 @@ from shared.jobs.patience import patiently
 from shared.jobs.stopping import Stopping
 from shared.jobs.waking import Waking
 from shared.queues.doorbell import READY, STOP, parse
-from shared.queues.heartbeat import kept_alive
+from shared.queues.heartbeat import at_first, kept_alive
 from shared.queues.queue import Message, Queue
 from workers.loops import Passes
 from workers.process import until_stopped
@@ -31,7 +31,7 @@ ECHO_SECONDS = 1.0
 """A bell may be answered before the index shows its job: DynamoDB's indexes follow the table, most often within milliseconds. Where a look
 did not find the job that a bell named, another follows after this long."""
 VISIBILITY = 30
-"""Seconds that a received doorbell stays out of sight; renewed while it is worked on."""
+"""Seconds that a doorbell stays out of sight once it is worked on, renewed as long as that takes; and after an answer that failed."""
 
 MET_PAUSE = 0.02
 """Seconds before the next look after one that won nothing of what was there: others are at it, and a look costs a request."""
@@ -159,7 +159,7 @@ class DispatcherLoop:
         while not self._ending.is_set():
             await self._room()
             try:
-                messages = await self._queue.receive(visibility=self._visibility)
+                messages = await self._queue.receive(visibility=at_first(self._visibility))
             except UnavailableError as error:
                 log.warning("doorbells unanswered", error=str(error))
                 await asyncio.sleep(pause)
@@ -203,12 +203,12 @@ class DispatcherLoop:
         await self._delete([message])
 
     async def _put_off(self, message: Message, error: FleetError) -> None:
-        """Where the error says when to try again, have the message come back then."""
-        if isinstance(error, UnavailableError) and error.retry_after is not None:
-            try:
-                await self._queue.extend([message], min(math.ceil(error.retry_after), self._visibility))
-            except UnavailableError as unanswered:
-                log.warning("visibility not changed", error=str(unanswered))
+        """Have the message come back when the error says that it is worth another try, or after a while."""
+        after = error.retry_after if isinstance(error, UnavailableError) else None
+        try:
+            await self._queue.extend([message], self._visibility if after is None else min(math.ceil(after), self._visibility))
+        except UnavailableError as unanswered:
+            log.warning("visibility not changed", error=str(unanswered))
 
     async def _bury(self, message: Message) -> None:
         """A message that is no doorbell can never be answered: to the dead letters first, then out of the queue."""

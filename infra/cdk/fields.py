@@ -181,6 +181,14 @@ def architecture(instance_type: str) -> Architecture:
     return "arm64" if arm or "-gb" in family else "x86_64"
 
 
+def has_nvidia(instance_type: str) -> bool:
+    """Whether a type of instance has GPUs of NVIDIA, by its family: `p` and `g`, but for g4ad, whose are AMD's.
+
+    https://docs.aws.amazon.com/ec2/latest/instancetypes/ac.html
+    """
+    return re.match(r"(p|g|gr)[0-9]", instance_type) is not None and not instance_type.startswith("g4ad.")
+
+
 def of_others(types: Iterable[str], wanted: Architecture, rule: str) -> Iterator[Problem]:
     """The types among `instance_types` that are of another architecture."""
     for number, one in enumerate(types):

@@ -35,6 +35,7 @@ from infra.cdk.fields import (
     TopicArn,
     Variable,
     architecture,
+    has_nvidia,
     of_others,
 )
 from infra.cdk.parts import Part, names_of, read, whole
@@ -74,6 +75,13 @@ class Pool(Part):
         first = architecture(self.instance_types[0])
         rule = f"must be {first} as {self.instance_types[0]} is: all nodes of a pool start from one image of a disk"
         return of_others(self.instance_types, first, rule)
+
+    @whole
+    def _of_nvidia(self) -> Iterator[Problem]:
+        rule = "must be of a family with NVIDIA's GPUs, since `gpus` is not 0: nodes get no driver and no device plugin of others"
+        for number, one in enumerate(self.instance_types):
+            if self.gpus and not has_nvidia(one):
+                yield Problem(pointer=f"/instance_types/{number}", value=one, rule=rule)
 
 
 class SystemNodes(Part):

@@ -220,6 +220,16 @@ def test_the_nodes_of_a_pool_are_of_one_architecture():
     assert faults(found)["/regions/0/pools/2/instance_types/1"][0] == "m7g.4xlarge"
 
 
+@pytest.mark.parametrize("instance_type", ["g4ad.16xlarge", "trn2.48xlarge", "dl1.24xlarge", "m7i.4xlarge"])
+def test_gpus_are_nvidias_since_nodes_get_no_other_driver(instance_type):
+    found = document()
+    found["regions"][0]["pools"][0]["instance_types"] = [instance_type]
+
+    [(value, rule)] = [told for place, told in faults(found).items() if place == "/regions/0/pools/0/instance_types/0"]
+    assert value == instance_type
+    assert "NVIDIA" in rule
+
+
 def test_tokens_may_have_an_issuer_with_a_slash_at_its_end():
     api = Installation.of(document(api=jwt("https://tenant.example/"))).api
     assert api.jwt is not None

@@ -19,8 +19,8 @@ _VERSION = 1
 _MAX_LENGTH = 2048
 _POSITION = re.compile(r"\d{8}T\d{6}\.\d{6}Z#[A-Za-z0-9._-]{1,128}")
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+")
-INVALID = "Invalid cursor"
-OTHER_FILTERS = "Cursor does not match the requested filters"
+INVALID = "Invalid cursor: it must be the next_cursor of another page"
+OTHER_FILTERS = "Cursor does not match the requested filters: it must come with those of the page that it is of"
 
 
 def encode(position: str, filters: Mapping[str, object]) -> str:

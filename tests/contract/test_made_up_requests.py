@@ -1,7 +1,8 @@
 """Requests that schemathesis makes up from our own description, to every operation, over a real server with a cluster behind it.
 
 Every answer must be one that is declared: its status, its content type, its body and headers; none may be a failure of ours. What breaks
-the description must be refused, and so must whoever shows no key or a wrong one. The requests are the same in every run.
+the description must be refused, and so must whoever shows no key or a wrong one. Every rule that
+is told says what must be. The requests are the same in every run.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
+from schemathesis import CheckContext, Response
 from schemathesis.config import SchemathesisConfig
 
 from tests.conftest import REGION, point_at
@@ -44,6 +46,14 @@ CONFIG = {
 """No description can say all that makes a manifest admissible; so what fits it may be refused all the same."""
 
 schema = schemathesis.openapi.from_dict(description(), config=SchemathesisConfig.from_dict(CONFIG))
+
+
+@schemathesis.check
+def rules_say_what_must_be(_context: CheckContext, answer: Response, _case: schemathesis.Case) -> None:
+    """Refusals are all in the same words, whoever found what was wrong."""
+    if answer.status_code == 422:
+        told = [one["msg"] for one in answer.json()["detail"] if one["type"] != "too_many_problems"]
+        assert all("must" in rule for rule in told), told
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from shared.errors import MAX_PROBLEMS
+from shared.store import cursors
 from tests.integration.api.conftest import manifest, submission
 
 JOBS = "/api/v1/queue/jobs"
@@ -210,8 +211,8 @@ async def test_a_price_that_is_no_number_is_named_as_such(client):
 @pytest.mark.parametrize(
     ("path", "rule"),
     [
-        (JOBS, "Invalid queue cursor"),
-        *((path, "Invalid cursor") for path in ("/api/v1/templates", "/api/v1/webhooks", "/fleet/v1/rejections")),
+        (JOBS, "Invalid queue cursor: it must be the next_cursor of another page"),
+        *((path, cursors.INVALID) for path in ("/api/v1/templates", "/api/v1/webhooks", "/fleet/v1/rejections")),
     ],
 )
 async def test_a_cursor_is_told_of_in_words_that_fit_its_list(client, path, rule):

@@ -14,7 +14,7 @@ from shared.ids import RandomIds
 from shared.jobs import transitions
 from shared.jobs.model import Head
 from shared.jobs.states import State
-from shared.store import items, keys
+from shared.store import cursors, items, keys
 from shared.store.history import History
 from shared.store.jobs import Jobs
 from shared.store.listing import Filters, Listing
@@ -160,7 +160,7 @@ async def test_a_cursor_that_we_did_not_write_is_refused(listing, cursor):
     with pytest.raises(InvalidError) as refused:
         await listing.page(Filters(), cursor=cursor)
 
-    assert [(problem.pointer, problem.rule) for problem in refused.value.problems] == [("/cursor", "Invalid cursor")]
+    assert [(problem.pointer, problem.rule) for problem in refused.value.problems] == [("/cursor", cursors.INVALID)]
 
 
 async def test_a_cursor_of_other_filters_is_refused(table, listing):
@@ -170,7 +170,7 @@ async def test_a_cursor_of_other_filters_is_refused(table, listing):
     with pytest.raises(InvalidError) as refused:
         await listing.page(Filters(region="eu-west-1"), cursor=page.cursor)
 
-    assert refused.value.problems[0].rule == "Cursor does not match the requested filters"
+    assert refused.value.problems[0].rule == cursors.OTHER_FILTERS
 
 
 async def test_events_and_executions_of_a_job_come_in_order(table, fleet_resources):

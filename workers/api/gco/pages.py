@@ -19,8 +19,8 @@ MAX_PAGE_BYTES = 4 * 1024 * 1024
 _TOGETHER = 50
 """Manifests read in one request; what is read beyond the weight of a page is thrown away, so not too many."""
 _CURSOR_RULES: Final = {
-    cursors.INVALID: "Invalid queue cursor",
-    cursors.OTHER_FILTERS: "Queue cursor does not match the requested filters",
+    cursors.INVALID: "Invalid queue cursor: it must be the next_cursor of another page",
+    cursors.OTHER_FILTERS: "Queue cursor does not match the requested filters: it must come with those of the page that it is of",
 }
 """In the words of this door, which has a cursor for no other list."""
 

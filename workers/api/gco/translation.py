@@ -45,7 +45,7 @@ def filters_of(core: Core, caller: Caller, *, region: str | None, status: str | 
         except ForbiddenError as forbidden:
             if not problems:
                 raise
-            problems.append(Problem(pointer="/namespace", value=namespace, rule=str(forbidden)))
+            problems.append(Problem(pointer="/namespace", value=namespace, rule=f"must be one that is allowed: {forbidden}"))
     if problems:
         raise InvalidError(problems)
     return Filters(region=region, namespaces=namespaces, states=frozenset({state} if state is not None else ()))

@@ -123,7 +123,7 @@ async def _problems(core: Core, caller: Caller, document: Mapping[str, Any]) -> 
         try:
             _allowed(core, caller, namespace)
         except ForbiddenError as forbidden:
-            problems.append(Problem(pointer="/namespace", value=namespace, rule=str(forbidden)))
+            problems.append(Problem(pointer="/namespace", value=namespace, rule=f"must be one that is allowed: {forbidden}"))
     if secret is not None and (rule := secret_rule(secret)) is not None:
         problems.append(Problem(pointer=_SECRET, value=None, rule=rule))
     return problems

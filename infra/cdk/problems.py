@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from pydantic import ValidationError
 
 from shared.errors import Problem
+from shared.rules import rule_of
 
 
 class PartError(ValueError):
@@ -54,23 +54,4 @@ def problems_of(error: ValidationError) -> Iterator[Problem]:
         if isinstance(of_part, PartError):
             yield from (Problem(pointer=at + one.pointer, value=one.value, rule=one.rule) for one in of_part.problems)
         else:
-            yield Problem(pointer=at, value=None if fault["type"] == "missing" else fault["input"], rule=_rule(fault))
-
-
-def _rule(fault: Any) -> str:
-    match fault["type"]:
-        case "missing":
-            return "must be there"
-        case "extra_forbidden":
-            return "must be a setting that there is"
-        case "value_error":
-            return str(fault["ctx"]["error"])
-        case "string_pattern_mismatch":
-            return f"must match {fault['ctx']['pattern']}"
-        case "too_short":
-            return f"must have at least {fault['ctx']['min_length']} item, not {fault['ctx']['actual_length']}"
-        case "literal_error":
-            return f"must be {fault['ctx']['expected']}"
-        case _:
-            text = str(fault["msg"])
-            return "must " + text.removeprefix("Input should ") if text.startswith("Input should ") else text
+            yield Problem(pointer=at, value=None if fault["type"] == "missing" else fault["input"], rule=rule_of(fault))

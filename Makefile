@@ -42,7 +42,7 @@ containers-test: $(VENV)/.infra ## The image and docker-compose.yml in container
 lambdas: $(VENV)/.ready ## Build one package per Lambda function under build/lambdas; tells sizes and cold import times
 	$(BIN)/python -m infra.lambdas
 
-synth: $(VENV)/.infra ## Synthesize the stacks into build/cdk.out; needs no account
+synth: $(VENV)/.infra ## Synthesize the stacks into build/cdk.out, after make lambdas; needs no account
 	$(BIN)/python -m infra.cdk
 
 kill-test: $(VENV)/.ready ## 500 jobs, 4 dispatchers, one killed every second; 500 deliveries, their worker killed again and again

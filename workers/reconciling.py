@@ -26,8 +26,8 @@ from workers.assembly import assemble
 from workers.fleet_seen import other_regions, running_since
 from workers.process import owner
 
-MUST_NOT_RUN = ("dispatcher", "observer", "sweeper", "ingest")
-"""The workers that would claim, judge or accept jobs by what the table has not yet been told."""
+MUST_NOT_RUN = ("dispatcher", "observer", "sweeper", "ingest", "webhooks")
+"""The workers that would claim, judge or accept jobs, or tell of them, by what the table has not yet been told."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

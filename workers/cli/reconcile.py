@@ -81,7 +81,7 @@ def _say(report: Report) -> None:
     for beat in report.running:
         of = f" of {beat.region}" if beat.region else ""
         output.say(
-            f"warning: a {beat.worker}{of} seems to run, which none may: {beat.owner} told so at {output.moment(beat.at.isoformat())}"
+            f"warning: worker {beat.worker}{of} seems to run, and must not: {beat.owner} told so at {output.moment(beat.at.isoformat())}"
         )
 
 

@@ -73,7 +73,7 @@ def test_where_was_looked_and_where_not_is_said_and_who_seems_to_run(found, gpuf
     said = capsys.readouterr().err
     assert "looked at eu-west-1 (EKS cluster gpu-eu): 1 object\nlooked at us-east-1 (here): 0 objects\n" in said
     assert "not looked at us-west-2, as was asked" in said
-    assert "a dispatcher of eu-west-1 seems to run, which none may: eu-west-1/host/7 told so at 2026-01-02 04:00:00 UTC" in said
+    assert "worker dispatcher of eu-west-1 seems to run, and must not: eu-west-1/host/7 told so at 2026-01-02 04:00:00 UTC" in said
     assert found[0]["leave_out"] == ["us-west-2"]
 
 

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SEEDS ?= 2000
 
-.PHONY: help demo up api-tour test test-real infra-test containers-test lambdas synth kill-test simulate bench check format model clean
+.PHONY: help demo up api-tour test test-real infra-test containers-test lambdas packaged synth kill-test simulate bench check format model clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -42,7 +42,10 @@ containers-test: $(VENV)/.infra ## The image and docker-compose.yml in container
 lambdas: $(VENV)/.ready ## Build one package per Lambda function under build/lambdas; tells sizes and cold import times
 	$(BIN)/python -m infra.lambdas
 
-synth: $(VENV)/.infra ## Synthesize the stacks into build/cdk.out, after make lambdas; needs no account
+packaged: # what synth would miss after minutes of installing; it needs nothing but Python
+	@$(PYTHON) -m infra.cdk.packages
+
+synth: packaged $(VENV)/.infra ## Synthesize the stacks into build/cdk.out, after make lambdas; needs no account
 	$(BIN)/python -m infra.cdk
 
 kill-test: $(VENV)/.ready ## 500 jobs, 4 dispatchers, one killed every second; 500 deliveries, their worker killed again and again

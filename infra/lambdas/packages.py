@@ -13,6 +13,7 @@ from infra.lambdas import archives
 from infra.lambdas.compiling import Compiler
 from infra.lambdas.distributions import Target, distributions_of
 from infra.lambdas.files import Files
+from infra.lambdas.fingerprints import MADE_OF, fingerprint
 from infra.lambdas.pruning import kept
 from infra.lambdas.sources import ROOT, Sources, path_of, sources_of
 
@@ -26,8 +27,14 @@ class Plan:
     """What a package is to hold."""
 
     function: Function
+    target: Target
     sources: Sources
     versions: dict[str, str]
+
+    @property
+    def fingerprint(self) -> str:
+        """What it is made of (`infra.lambdas.fingerprints`)."""
+        return fingerprint(self.sources, self.versions, self.target, dict(_metadata()))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,12 +60,13 @@ def plan(function: Function, target: Target) -> Plan:
     """What a function's package is to hold for a target. Raises InvalidError for an import that nothing installed provides."""
     sources = sources_of(function.module, without=function.without)
     others = {name for name in sources.others if name.partition(".")[0] not in function.without}
-    return Plan(function=function, sources=sources, versions=distributions_of(others, target, without=function.without))
+    versions = distributions_of(others, target, without=function.without)
+    return Plan(function=function, target=target, sources=sources, versions=versions)
 
 
 def contents(planned: Plan, files: Files, compiler: Compiler | None = None) -> dict[str, bytes]:
     """The files of a package by their paths. Its distributions must have been fetched. Raises CompileError."""
-    found = dict(_ours(planned.sources)) | dict(_metadata())
+    found = dict(_ours(planned.sources)) | dict(_metadata()) | {MADE_OF: planned.fingerprint.encode()}
     for name, version in planned.versions.items():
         found |= {path: read() for path, read in files.of(name, version) if kept(name, path, planned.sources.services)}
     return found | compiler.compiled(found) if compiler is not None else found

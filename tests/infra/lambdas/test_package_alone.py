@@ -5,14 +5,18 @@ from __future__ import annotations
 import marshal
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from infra.functions import Function
+from infra.functions import Function, named
 from infra.lambdas.__main__ import build_all
 from infra.lambdas.compiling import CompileError, Compiler
 from infra.lambdas.distributions import HOST, HOST_PYTHON, Target
+from infra.lambdas.fingerprints import fingerprint_in
+from infra.lambdas.packages import plan
+from infra.lambdas.sources import ROOT
 from tests.infra.lambdas.runtime import FailedError, container
 
 pytestmark = pytest.mark.infra
@@ -78,6 +82,27 @@ def test_the_same_source_gives_the_same_bytes_and_other_source_others(packages, 
     (again,) = build_all([package.function], Target.checked(HOST_PYTHON, HOST), tmp_path)
     assert again.digest == package.digest
 
+    assert fingerprint_in(again.path) == plan(package.function, Target.checked(HOST_PYTHON, HOST)).fingerprint
+
     monkeypatch.setattr("infra.lambdas.packages._metadata", lambda: iter([("other", b"")]))
     (other,) = build_all([package.function], Target.checked(HOST_PYTHON, HOST), tmp_path)
     assert other.digest != package.digest
+    assert fingerprint_in(other.path) != fingerprint_in(package.path)
+
+
+def test_another_module_another_version_and_another_machine_are_other_things_to_be_made_of(tmp_path, monkeypatch):
+    wanted = plan(named("health"), Target.checked("3.14", "arm64"))
+    name, *_ = wanted.versions
+    assert replace(wanted, versions={**wanted.versions, name: "0"}).fingerprint != wanted.fingerprint
+    assert replace(wanted, target=Target.checked("3.14", "x86_64")).fingerprint != wanted.fingerprint
+
+    before = wanted.fingerprint
+    for part in ("shared", "workers"):
+        shutil.copytree(ROOT / part, tmp_path / part)
+    monkeypatch.setattr("infra.lambdas.sources.ROOT", tmp_path)
+    monkeypatch.setattr("infra.lambdas.fingerprints.ROOT", tmp_path)
+    monkeypatch.setattr("infra.lambdas.fingerprints._BUILDER", tmp_path / "infra" / "lambdas")
+    same = wanted.fingerprint
+    with (tmp_path / "shared" / "settings.py").open("a") as file:
+        file.write("# changed\n")
+    assert len({before, same, wanted.fingerprint}) == 3

@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from infra.functions import FUNCTIONS
+from infra.functions import ARCHITECTURE, FUNCTIONS, PYTHON, named
+from infra.lambdas.archives import write
+from infra.lambdas.distributions import HOST, HOST_PYTHON, Target
+from infra.lambdas.fingerprints import MADE_OF
+from infra.lambdas.packages import plan
 
 pytestmark = [pytest.mark.infra, pytest.mark.timeout(300)]
 ROOT = Path(__file__).parents[3]
@@ -37,13 +41,16 @@ COMMANDS = ("infra.cdk", "infra.cdk.cost")
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder to run in, with settings and stand-ins for the functions' packages."""
+    """A folder to run in, with settings and stand-ins for the functions' packages, which say that they are of this checkout."""
     (tmp_path / "settings.toml").write_text(SETTINGS)
-    packages = tmp_path / "build" / "lambdas"
-    packages.mkdir(parents=True)
     for function in FUNCTIONS:
-        zipfile.ZipFile(packages / f"{function.name}.zip", "w").close()
+        stand_in(tmp_path, function, Target.checked(PYTHON, ARCHITECTURE))
     return tmp_path
+
+
+def stand_in(folder, function, target):
+    """A package that holds nothing but what it says that it was made of."""
+    write(folder / "build" / "lambdas" / f"{function.name}.zip", {MADE_OF: plan(function, target).fingerprint.encode()})
 
 
 def run(folder, module, *arguments, **variables):
@@ -98,6 +105,46 @@ def test_a_package_that_is_missing_is_told_and_what_was_synthesized_stays(folder
     done = run(folder, "infra.cdk")
     assert done.returncode == 2
     assert done.stderr == "build/lambdas/api.zip is missing: `make lambdas` makes the packages of the functions\n"
+    assert (out / "old.template.json").exists()
+
+
+def test_packages_that_are_missing_are_told_before_anything_is_installed(folder):
+    """`make synth` in a fresh clone: an interpreter that sees no installed package says what is missing."""
+    for name in ("api", "health"):
+        (folder / "build" / "lambdas" / f"{name}.zip").unlink()
+
+    program = "import sys; sys.path.insert(0, sys.argv.pop()); import runpy; runpy.run_module('infra.cdk.packages', run_name='__main__')"
+    done = subprocess.run([sys.executable, "-ISB", "-c", program, ROOT], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    told = "build/lambdas/api.zip, build/lambdas/health.zip are missing: `make lambdas` makes the packages of the functions\n"
+    assert done.stderr == told
+
+
+def whole_of_other_source(folder):
+    write(folder / "build" / "lambdas" / "health.zip", {MADE_OF: b"0" * 64})
+
+
+def for_another_machine(folder):
+    stand_in(folder, named("health"), Target.checked(HOST_PYTHON, HOST))
+
+
+def from_before_packages_told(folder):
+    zipfile.ZipFile(folder / "build" / "lambdas" / "health.zip", "w").close()
+
+
+def broken_off(folder):
+    (folder / "build" / "lambdas" / "health.zip").write_bytes(b"PK")
+
+
+@pytest.mark.parametrize("made", [whole_of_other_source, for_another_machine, from_before_packages_told, broken_off])
+def test_a_package_that_is_not_of_this_checkout_is_refused_and_what_was_synthesized_stays(folder, made):
+    out = assembly(folder)
+    made(folder)
+
+    done = run(folder, "infra.cdk")
+    assert done.returncode == 2
+    told = "build/lambdas/health.zip is not made of this checkout as it is: `make lambdas` makes the packages of the functions anew\n"
+    assert done.stderr == told
     assert (out / "old.template.json").exists()
 
 

@@ -9,6 +9,7 @@ from constructs import Construct
 
 from infra.cdk.nag import acknowledge
 from infra.cdk.names import Naming
+from infra.pods import SERVICE, session_tags
 from infra.policies import document
 from infra.resources import Kind, Resource
 from infra.roles import role as role_of
@@ -36,16 +37,9 @@ def worker_role(
 
 
 def pods(naming: Naming, *, namespace: str, account: str, region: str) -> iam.IPrincipal:
-    """The pods of a service account on one cluster, as EKS Pod Identity says who they are: it tags the session with all three.
-
-    https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html
-    """
-    tags = {
-        "aws:RequestTag/eks-cluster-arn": naming.cluster_arn(region),
-        "aws:RequestTag/kubernetes-namespace": namespace,
-        "aws:RequestTag/kubernetes-service-account": account,
-    }
-    return iam.SessionTagsPrincipal(iam.ServicePrincipal("pods.eks.amazonaws.com", conditions={"StringEquals": tags}))
+    """The pods of a service account on one cluster, as EKS Pod Identity says who they are (`infra.pods`)."""
+    tags = session_tags(cluster=naming.cluster_arn(region), namespace=namespace, account=account)
+    return iam.SessionTagsPrincipal(iam.ServicePrincipal(SERVICE, conditions={"StringEquals": tags}))
 
 
 def _reason(resource: Resource) -> str | None:

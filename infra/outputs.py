@@ -29,9 +29,10 @@ _VARIABLES: Final = {
     "GPUFLEET_TABLE": "TableName",
     "GPUFLEET_BUCKET": "BucketName",
     "GPUFLEET_QUEUE_PREFIX": "QueuePrefix",
+    "GPUFLEET_SECRETS_PREFIX": "SecretsPrefix",
 }
 """Settings of every worker, and the outputs that they are."""
-_FOR_PEOPLE: Final = {"GPUFLEET_API": "ApiUrl"}
+_FOR_PEOPLE: Final = {"GPUFLEET_API": "ApiUrl", "GPUFLEET_EKS_CLUSTERS": "EksClusters"}
 _WHERE_THERE_IS_ONE: Final = {"GPUFLEET_TOKENS_API": "TokensApiUrl"}
 
 
@@ -55,7 +56,7 @@ def environment(outputs: Mapping[str, str]) -> dict[str, str]:
 
 
 def for_people(outputs: Mapping[str, str]) -> dict[str, str]:
-    """The same, and where the API is, for callers that sign and for those with tokens, where it takes any."""
+    """The same, where the API is, for callers that sign and for those with tokens, where it takes any, and which clusters there are."""
     found = environment(outputs) | _named(outputs, _FOR_PEOPLE)
     return found | {variable: outputs[name] for variable, name in _WHERE_THERE_IS_ONE.items() if outputs.get(name)}
 

@@ -101,6 +101,7 @@ class Names:
 
     `clusters` are the names of EKS clusters by region. `key` is the ARN of the key that table, bucket and queues are encrypted with;
     without one they are encrypted with keys of AWS, which need no rights. `own_region` is that of a worker that serves one.
+    `secrets_prefix` begins the names of secrets; unless said, the table's name does.
     """
 
     account: str
@@ -112,6 +113,7 @@ class Names:
     clusters: dict[str, str]
     key: str | None = None
     own_region: str | None = None
+    secrets_prefix: str | None = None
     partition: str = "aws"
 
     def arns(self, resource: Resource) -> list[str]:
@@ -126,7 +128,7 @@ class Names:
             tail = "-dead" if kind is Kind.DEAD_LETTERS else ""
             return [self._in_control("sqs", f"{self.queue_prefix}-{one}{tail}") for one in self._queues(resource)]
         if kind is Kind.SECRETS:
-            return [self._in_control("secretsmanager", f"secret:{self.table}/*")]
+            return [self._in_control("secretsmanager", f"secret:{self.secrets_prefix or self.table}/*")]
         if kind is Kind.CLUSTERS:
             return [f"arn:{self.partition}:eks:{region}:{self.account}:cluster/{cluster}" for region, cluster in self.clusters.items()]
         if kind is Kind.LOGS:

@@ -37,6 +37,10 @@ class Settings(BaseSettings):
     bucket: str = "gpufleet"
     queue_prefix: str = "gpufleet"
 
+    secrets_prefix: str | None = Field(default=None, min_length=1)
+    """What the names of secrets in Secrets Manager begin with, before a slash; unless said, the table's name. It stays what it was where a
+    table is restored under another name, since the secrets are where they were."""
+
     kubeconfig: Path | None = None
     """A kubeconfig with one context per region, named as the region. Without one, a worker looks into `eks_clusters`, and where its region
     isn't named there, uses its pod's service account."""
@@ -211,6 +215,11 @@ class Settings(BaseSettings):
     def webhook_stream_lease(self) -> timedelta:
         """How long a shard of the table's stream stays with the webhook worker that reads it."""
         return timedelta(seconds=self.webhook_stream_lease_seconds)
+
+    @property
+    def secrets(self) -> str:
+        """What the names of secrets begin with."""
+        return self.secrets_prefix or self.table
 
     @property
     def submissions_queue(self) -> str:

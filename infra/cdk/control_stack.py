@@ -27,6 +27,7 @@ from infra.cdk.table import FleetTable
 from infra.functions import FUNCTIONS, HttpApiSource, named
 from infra.roles import ROLES
 from shared.settings import dead_letter_queue
+from shared.store.lifecycle import lifecycle
 
 WORKERS_NAMESPACE = "gpufleet"
 """Where the workers are on a cluster (infra/kubernetes)."""
@@ -49,10 +50,9 @@ class ControlStack(Stack):
             services=["dynamodb", "s3", "sqs", "sns"],
             removal=self._removal,
         )
-        self.table = FleetTable(self, "Table", name=settings.table, key=self.key, removal=self._removal)
-        self.bucket = FleetBucket(
-            self, "Bucket", name=settings.bucket, key=self.key, removal=self._removal, usage_days=installation.usage_days
-        )
+        self.table = FleetTable(self, "Table", name=settings.table, key=self.key, removal=self._removal, existing=installation.table)
+        kept = lifecycle(usage_days=installation.usage_days, log_days=installation.job_log_days)
+        self.bucket = FleetBucket(self, "Bucket", name=settings.bucket, key=self.key, removal=self._removal, kept=kept)
         self.queues = {
             name: FleetQueue(
                 self,
@@ -109,7 +109,7 @@ class ControlStack(Stack):
                 removal=self._removal,
             )
             # What a function asks for when it starts is there before it is called.
-            made.function.node.add_dependency(self.table, *self.queues.values())
+            made.function.node.add_dependency(*self.table.made, *self.queues.values())
             found[function.name] = made
         return found
 
@@ -165,6 +165,8 @@ class ControlStack(Stack):
             "TableStreamArn": self.table.stream_arn,
             "BucketName": self.bucket.bucket.bucket_name,
             "QueuePrefix": settings.queue_prefix,
+            "SecretsPrefix": settings.secrets,
+            "EksClusters": self.naming.clusters_variable(),
             "KeyArn": self.key.key_arn,
             "ApiUrl": self.apis["iam"].url,
             **({"TokensApiUrl": self.apis["tokens"].url} if "tokens" in self.apis else {}),

@@ -60,6 +60,14 @@ TopicArn = Annotated[
         "must be the ARN of a standard topic: arn:aws:sns:<region>:<account>:<name>",
     ),
 ]
+StreamArn = Annotated[
+    str,
+    _text(
+        r"arn:aws[a-z-]*:dynamodb:[a-z0-9-]+:[0-9]{12}:table/[A-Za-z0-9_.-]{3,255}/stream/[0-9T:.-]+",
+        "must be the ARN of a table's stream: arn:aws:dynamodb:<region>:<account>:table/<name>/stream/<time>",
+    ),
+]
+"""`LatestStreamArn` of https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TableDescription.html"""
 Address = Annotated[str, _text(r"[^@\s]+@[^@\s]+\.[^@\s]+", "must be an e-mail address")]
 Issuer = Annotated[
     str,

@@ -75,6 +75,7 @@ class Naming:
             clusters={region: self.cluster(region) for region in settings.regions},
             key=key,
             own_region=own_region,
+            secrets_prefix=settings.secrets_prefix,
         )
 
     def environment(self) -> dict[str, str]:
@@ -87,6 +88,7 @@ class Naming:
             "GPUFLEET_TABLE": settings.table,
             "GPUFLEET_BUCKET": settings.bucket,
             "GPUFLEET_QUEUE_PREFIX": settings.queue_prefix,
+            "GPUFLEET_SECRETS_PREFIX": settings.secrets,
         }
 
     def clusters_variable(self) -> str:

@@ -32,6 +32,7 @@ from infra.cdk.fields import (
     RegionName,
     Repository,
     RoleArn,
+    StreamArn,
     TopicArn,
     Variable,
     architecture,
@@ -133,6 +134,23 @@ class Region(Part):
     def _gateways_have_zones(self) -> Iterator[Problem]:
         if self.nat_gateways > self.zones:
             yield Problem(pointer="/nat_gateways", value=self.nat_gateways, rule=f"must not be more than zones, {self.zones}")
+
+
+class ExistingTable(Part):
+    """A table that is there already, such as one restored to a point in time, which is always a new one; it has the shape of ours.
+
+    A stack can't look up the ARN of a stream, so that says which table it is. One that is `imported` is in the control stack, and nothing
+    there refers to it as a resource: all else is as it was without, which an import asks for
+    (https://docs.aws.amazon.com/cdk/v2/guide/ref-cli-cmd-import.html).
+    """
+
+    stream_arn: StreamArn
+    imported: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.stream_arn.split("/")[1]
 
 
 class Jwt(Part):
@@ -240,6 +258,8 @@ class Installation(Part):
     regions: tuple[Region, ...] = Field(min_length=1)
     bucket: BucketName | None = None
     """The bucket's name, which is one of all accounts; unless said, the installation's with the account and the control region."""
+    table: ExistingTable | None = None
+    """The table, where it is not one that the stacks have made under the installation's name."""
     removal: Literal["retain", "destroy"] = "retain"
     """What becomes of table, bucket, queues and key when their stack is deleted, and whether the table may be deleted at all."""
     kubernetes_version: KubernetesVersion = "1.36"
@@ -250,6 +270,8 @@ class Installation(Part):
     log_retention_days: Days = 30
     usage_days: int = Field(default=USAGE_DAYS, ge=SHORTEST_USAGE_DAYS)
     """How long accounts of usage stay in the bucket; reports are made of them (`shared.store.lifecycle`)."""
+    job_log_days: int | None = Field(default=None, ge=1)
+    """How long logs of ended executions stay in the bucket; for ever unless said."""
     environment: Mapping[Variable, str] = Field(default_factory=dict)
     api: Api = Api()
     alarms: Alarms = Alarms()
@@ -285,6 +307,13 @@ class Installation(Part):
             rule = f"must be a topic of the control region, {self.control_region}: CloudWatch tells those of an alarm's own region only"
             yield Problem(pointer="/alarms/topic_arn", value=arn, rule=rule)
 
+    @whole
+    def _table_elsewhere(self) -> Iterator[Problem]:
+        arn = self.table.stream_arn if self.table is not None else None
+        if arn is not None and arn.split(":")[3] != self.control_region:
+            rule = f"must be of a table in the control region, {self.control_region}: queues and functions are there"
+            yield Problem(pointer="/table/stream_arn", value=arn, rule=rule)
+
     @property
     def variables(self) -> dict[str, str]:
         """What workers have in their environment besides the names of resources."""
@@ -318,9 +347,10 @@ class Installation(Part):
         return Settings(
             control_region=self.control_region,
             regions=self.region_names,
-            table=self.name,
+            table=self.name if self.table is None else self.table.name,
             bucket=bucket,
             queue_prefix=self.name,
+            secrets_prefix=self.name,
         )
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from aws_cdk import Duration, RemovalPolicy
@@ -10,16 +11,18 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.cdk.nag import acknowledge
-from shared.store.lifecycle import LifecycleRule, lifecycle
+from shared.store.lifecycle import LifecycleRule
 
 _TLS: Final = 1.2
 _ACCESS_LOG_DAYS: Final = 90
 
 
 class FleetBucket(Construct):
-    """The bucket, which keeps what `shared.store.lifecycle` says. What was overwritten or deleted can be had back for a month."""
+    """The bucket, which keeps things as long as rules of `shared.store.lifecycle` say. What is gone can be had back for a month."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, name: str, key: kms.IKey, removal: RemovalPolicy, usage_days: int) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, name: str, key: kms.IKey, removal: RemovalPolicy, kept: Sequence[LifecycleRule]
+    ) -> None:
         super().__init__(scope, construct_id)
         access_logs = s3.Bucket(
             self,
@@ -47,7 +50,7 @@ class FleetBucket(Construct):
             versioned=True,
             removal_policy=removal,
             server_access_logs_bucket=access_logs,
-            lifecycle_rules=[_rule(one) for one in lifecycle(usage_days=usage_days)],
+            lifecycle_rules=[_rule(one) for one in kept],
         )
 
 

@@ -1,4 +1,9 @@
-"""The table: the shape that `gpufleet bootstrap` asks for (`shared.store.bootstrap`), encrypted, recoverable to any second of 35 days."""
+"""The table: the shape that `gpufleet bootstrap` asks for (`shared.store.bootstrap`), encrypted, recoverable to any second of 35 days.
+
+A table can't be restored in place, only as a new one, and without its stream, expiry, recovery and protection
+(https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_RestoreTableToPointInTime.html). So the stack can go over to a table
+that is there already; the one that it had leaves the stack and stays, where `removal` is `retain`.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +14,31 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from infra.cdk.settings import ExistingTable
 from shared.store.bootstrap import EXPIRES, table_shape
 
 
 class FleetTable(Construct):
-    """The one table."""
+    """The one table: made by the stack, or one that is there already, in the stack where it is imported.
 
-    def __init__(self, scope: Construct, construct_id: str, *, name: str, key: kms.IKey, removal: RemovalPolicy) -> None:
+    `made` is what has to be there before whoever uses the table; nothing of one that is there already.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, name: str, key: kms.IKey, removal: RemovalPolicy, existing: ExistingTable | None
+    ) -> None:
         super().__init__(scope, construct_id)
+        if existing is None:
+            resource = self._resource(name, key, removal)
+            self.name, self.stream_arn, self.made = str(resource.ref), str(resource.attr_stream_arn), [resource]
+        else:
+            if existing.imported:
+                self._resource(name, key, removal)
+            self.name, self.stream_arn, self.made = existing.name, existing.stream_arn, []
+
+    def _resource(self, name: str, key: kms.IKey, removal: RemovalPolicy) -> dynamodb.CfnTable:
         shape = table_shape(name)
-        self.resource = dynamodb.CfnTable(
+        resource = dynamodb.CfnTable(
             self,
             "Resource",
             table_name=shape["TableName"],
@@ -39,17 +59,8 @@ class FleetTable(Construct):
             sse_specification=dynamodb.CfnTable.SSESpecificationProperty(sse_enabled=True, sse_type="KMS", kms_master_key_id=key.key_arn),
             deletion_protection_enabled=removal is RemovalPolicy.RETAIN,
         )
-        self.resource.apply_removal_policy(removal)
-
-    @property
-    def name(self) -> str:
-        """Its name, as a reference, so that what uses it is made after it."""
-        return str(self.resource.ref)
-
-    @property
-    def stream_arn(self) -> str:
-        """The ARN of its stream."""
-        return str(self.resource.attr_stream_arn)
+        resource.apply_removal_policy(removal)
+        return resource
 
 
 def _key_schema(shape: dict[str, Any]) -> list[dynamodb.CfnTable.KeySchemaProperty]:

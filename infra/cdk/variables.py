@@ -18,7 +18,10 @@ _NO_FILE: Final = "must not be set: no function and no pod has files of yours"
 _DECIDED: Final = "must not be set: the stacks decide that"
 _REFUSED: Final[Mapping[str, str]] = {
     **dict.fromkeys(
-        ("CONTROL_REGION", "REGIONS", "TABLE", "BUCKET", "QUEUE_PREFIX", "IDENTITY", "KUEUE_QUEUE", "CLUSTER_REGION", "EKS_CLUSTERS"),
+        (
+            *("CONTROL_REGION", "REGIONS", "TABLE", "BUCKET", "QUEUE_PREFIX", "SECRETS_PREFIX"),
+            *("IDENTITY", "KUEUE_QUEUE", "CLUSTER_REGION", "EKS_CLUSTERS"),
+        ),
         _DECIDED,
     ),
     **dict.fromkeys(("PROBE_HOST", "PROBE_PORT", "METRICS_HOST", "METRICS_PORT"), f"{_DECIDED}, and what asks there is made to fit"),

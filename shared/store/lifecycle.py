@@ -5,7 +5,8 @@
 | `usage/` | 90 days | reports are made of it, up to 31 days back; what is older than EC2's spot price history (90 days) can't be priced |
 | `adhoc/`, `adhoc-jobs/`, `adhoc-summaries/` | 400 days | reports that were asked for: a year can still be compared with the one before |
 | `reports/`, `jobs/`, `summaries/` | for ever | the account of what was spent; some 30 KB an hour and region |
-| `logs/`, `specifications/`, `templates/` | for ever | they belong to jobs and templates, which nobody deletes but their owners |
+| `logs/` | for ever, unless an installation says for how many days | they belong to jobs |
+| `specifications/`, `templates/` | for ever | they belong to jobs and templates, which nobody deletes but their owners |
 | `metrics/` | for ever | one object a region |
 
 Where the bucket keeps old versions: of what is written again and again by design (`usage/`, `metrics/`) for a day, of all else for 30.
@@ -54,8 +55,11 @@ class LifecycleRule:
         return found
 
 
-def lifecycle(*, usage_days: int = USAGE_DAYS) -> tuple[LifecycleRule, ...]:
-    """The rules of the fleet's bucket. Raises ValueError for usage that would be gone before its reports may be made."""
+def lifecycle(*, usage_days: int = USAGE_DAYS, log_days: int | None = None) -> tuple[LifecycleRule, ...]:
+    """The rules of the fleet's bucket; logs of jobs stay for ever without `log_days`.
+
+    Raises ValueError for usage that would be gone before its reports may be made.
+    """
     if usage_days < SHORTEST_USAGE_DAYS:
         raise ValueError(f"usage must be kept for {SHORTEST_USAGE_DAYS} days at least, not {usage_days}: reports are made of it")
     return (
@@ -66,8 +70,9 @@ def lifecycle(*, usage_days: int = USAGE_DAYS) -> tuple[LifecycleRule, ...]:
             LifecycleRule(id=f"{OURS}{folder}", prefix=f"{folder}/", days=ADHOC_DAYS)
             for folder in ("adhoc", "adhoc-jobs", "adhoc-summaries")
         ),
+        *((LifecycleRule(id=f"{OURS}logs", prefix="logs/", days=log_days),) if log_days is not None else ()),
     )
 
 
 LIFECYCLE: Final = lifecycle()
-"""The rules, unless an installation keeps usage longer."""
+"""The rules, unless an installation keeps usage longer or logs shorter."""

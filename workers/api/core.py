@@ -249,7 +249,7 @@ def _registration(parts: assembly.Core, aws: Aws) -> Registration:
 def _secrets(parts: assembly.Core, aws: Aws) -> Secrets:
     from shared.secrets import Secrets
 
-    return Secrets(aws.secretsmanager, prefix=parts.settings.table)
+    return Secrets(aws.secretsmanager, prefix=parts.settings.secrets)
 
 
 def _webhook_urls(settings: Settings) -> UrlRules:

@@ -63,7 +63,7 @@ async def build(
     deliveries = Deliveries(table, Layout(due_shards=settings.due_shards))
     webhooks = Webhooks(table)
     queue = await Queue.open(aws.sqs, settings.events_queue)
-    secrets = SigningSecrets(Secrets(aws.secretsmanager, prefix=settings.table), clock)
+    secrets = SigningSecrets(Secrets(aws.secretsmanager, prefix=settings.secrets), clock)
     courier = Courier(
         deliveries=deliveries,
         sender=sender or HttpSender(rules=UrlRules.of(settings), secrets=secrets, clock=clock),

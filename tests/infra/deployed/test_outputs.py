@@ -13,6 +13,8 @@ OUTPUTS = {
     "TableName": "fleet",
     "BucketName": "a-bucket",
     "QueuePrefix": "fleet",
+    "SecretsPrefix": "secrets-of-fleet",
+    "EksClusters": "us-east-1=fleet,eu-west-1=fleet",
     "ApiUrl": "https://an-api.example",
     "Another": "thing",
 }
@@ -25,12 +27,14 @@ def test_workers_get_their_settings():
         "GPUFLEET_TABLE": "fleet",
         "GPUFLEET_BUCKET": "a-bucket",
         "GPUFLEET_QUEUE_PREFIX": "fleet",
+        "GPUFLEET_SECRETS_PREFIX": "secrets-of-fleet",
         "AWS_REGION": "us-east-1",
     }
 
 
-def test_people_get_the_api_as_well():
-    assert for_people(OUTPUTS) == environment(OUTPUTS) | {"GPUFLEET_API": "https://an-api.example"}
+def test_people_get_the_api_and_the_clusters_as_well():
+    more = {"GPUFLEET_API": "https://an-api.example", "GPUFLEET_EKS_CLUSTERS": "us-east-1=fleet,eu-west-1=fleet"}
+    assert for_people(OUTPUTS) == environment(OUTPUTS) | more
 
 
 def test_what_is_missing_is_told_at_once():

@@ -59,6 +59,11 @@ def test_a_resource_is_named_in_an_account(resource, arns):
     assert NAMES.arns(resource) == arns
 
 
+def test_secrets_stay_where_they_were_made_when_the_table_has_another_name():
+    restored = replace(NAMES, table="fleet-restored", secrets_prefix="fleet")
+    assert restored.arns(resources.SECRETS) == NAMES.arns(resources.SECRETS)
+
+
 def test_what_is_of_its_region_needs_one():
     with pytest.raises(ValueError, match="dispatch of its region: no region is said"):
         replace(NAMES, own_region=None).arns(resources.queue("dispatch", own=True))

@@ -9,6 +9,8 @@ from infra.cdk.settings import DEFAULT_FILE, Installation
 
 DOCUMENT = tomllib.loads(DEFAULT_FILE.read_text(encoding="utf-8"))
 IMAGE = "123456789012.dkr.ecr.us-east-1.example/gpufleet:1.0"
+RESTORED = "gpufleet-20261130"
+RESTORED_STREAM = f"arn:aws:dynamodb:us-east-1:123456789012:table/{RESTORED}/stream/2026-11-30T09:00:00.123"
 MORE = ("us-west-2", "eu-central-1", "ap-southeast-2")
 
 
@@ -40,4 +42,6 @@ INSTALLATIONS = {
         metrics={"rollups": ["region", "region+namespace"], "prometheus_url": "https://prometheus.example"},
     ),
     "bare": lambda: installation(1, charts={}),
+    "restored": lambda: installation(2, table={"stream_arn": RESTORED_STREAM}, job_log_days=90),
+    "imported": lambda: installation(2, table={"stream_arn": RESTORED_STREAM, "imported": True}, job_log_days=90),
 }

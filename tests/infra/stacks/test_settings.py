@@ -12,6 +12,7 @@ from tests.infra.stacks.installations import document
 
 TOPIC = "arn:aws:sns:us-east-1:123456789012:on-call"
 ELSEWHERE = "arn:aws:sns:eu-west-1:123456789012:on-call"
+FAR = "arn:aws:dynamodb:eu-west-1:123456789012:table/gpufleet-2/stream/2026-11-30T09:00:00.123"
 
 
 def jwt(issuer, *audience):
@@ -45,6 +46,11 @@ def test_the_settings_that_the_project_comes_with_hold():
         ({"removal": "keep"}, "/removal", "keep", "must be 'retain' or 'destroy'"),
         ({"log_retention_days": 31}, "/log_retention_days", 31, "must be 1, 3, 5, 7, 14"),
         ({"usage_days": 7}, "/usage_days", 7, "must be at least 39"),
+        ({"job_log_days": 0}, "/job_log_days", 0, "must be at least 1"),
+        ({"table": {"stream_arn": "gpufleet-2"}}, "/table/stream_arn", "gpufleet-2", "must be the ARN of a table's stream"),
+        ({"table": {"stream_arn": FAR}}, "/table/stream_arn", FAR, "must be of a table in the control region, us-east-1"),
+        ({"table": {"imported": True}}, "/table/stream_arn", None, "must be given"),
+        ({"environment": {"GPUFLEET_SECRETS_PREFIX": "s"}}, "/environment/GPUFLEET_SECRETS_PREFIX", "s", "the stacks decide that"),
         ({"colour": "red"}, "/colour", "red", "must be left out: there is nothing of this name"),
         ({"api": {"rate": 0}}, "/api/rate", 0, "must be at least 1"),
         ({"api": {"jwt": {"issuer": "http://issuer.example"}}}, "/api/jwt/audience", None, "must be given"),

@@ -225,6 +225,7 @@ def test_the_workers_have_the_image_and_the_settings_of_the_installation(two, re
         "GPUFLEET_KUEUE_QUEUE": "gpufleet",
         "GPUFLEET_QUEUE_PREFIX": "gpufleet",
         "GPUFLEET_REGIONS": "us-east-1,eu-west-1",
+        "GPUFLEET_SECRETS_PREFIX": "gpufleet",
         "GPUFLEET_TABLE": "gpufleet",
     }
     deployments = {one["metadata"]["name"]: one["spec"] for one in applied(region, "Deployment")}

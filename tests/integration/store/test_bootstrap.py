@@ -108,6 +108,11 @@ async def test_a_bucket_that_stands_gets_its_rules_and_keeps_those_of_others(aws
     assert {rule["ID"]: rule for rule in await rules_of(aws, fleet_settings)} == rules
 
 
+def test_logs_of_jobs_are_kept_for_ever_unless_it_is_said_how_long():
+    assert [one for one in LIFECYCLE if "logs/" in one.prefix and one.days is not None] == []
+    assert [(one.prefix, one.days) for one in lifecycle(log_days=90) if one not in LIFECYCLE] == [("logs/", 90)]
+
+
 def test_usage_is_kept_for_as_long_as_reports_are_made_of_it():
     longest = Settings.model_fields["costs_look_back_days"].metadata
     most = max(one.le for one in longest if hasattr(one, "le"))

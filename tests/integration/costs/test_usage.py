@@ -102,11 +102,13 @@ async def test_an_observer_that_is_killed_and_its_successor_tell_of_one_pod(regi
     await until(region, lambda found: of_job(found, head.id))
     await first.kill()
     await region.observer(account(region))
+    async with asyncio.timeout(20):
+        while len({one.key for one in await region.core.objects.listed("usage/")}) < 2:  # one of each observer
+            await asyncio.sleep(0.05)
     found = await until(region, lambda found: any(map(told_by_cluster, of_job(found, head.id))))
     (pod,) = of_job(found, head.id)
     assert timedelta(seconds=1) <= pod.end - pod.start <= timedelta(seconds=6)
     assert len(found.nodes) == 6
-    assert len({one.key for one in await region.core.objects.listed("usage/")}) >= 2
 
 
 async def test_a_node_that_goes_and_its_pods_end(region):

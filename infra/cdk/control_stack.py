@@ -25,12 +25,10 @@ from infra.cdk.settings import Installation
 from infra.cdk.storage import FleetBucket
 from infra.cdk.table import FleetTable
 from infra.functions import FUNCTIONS, HttpApiSource, named
+from infra.pods import NAMESPACE
 from infra.roles import ROLES
 from shared.settings import dead_letter_queue
 from shared.store.lifecycle import lifecycle
-
-WORKERS_NAMESPACE = "gpufleet"
-"""Where the workers are on a cluster (infra/kubernetes)."""
 
 
 class ControlStack(Stack):
@@ -53,13 +51,15 @@ class ControlStack(Stack):
         self.table = FleetTable(self, "Table", name=settings.table, key=self.key, removal=self._removal, existing=installation.table)
         kept = lifecycle(usage_days=installation.usage_days, log_days=installation.job_log_days)
         self.bucket = FleetBucket(self, "Bucket", name=settings.bucket, key=self.key, removal=self._removal, kept=kept)
+        bells = {settings.dispatch_queue(region) for region in settings.regions}
         self.queues = {
             name: FleetQueue(
                 self,
                 f"Queue-{name.removeprefix(settings.queue_prefix + '-')}",
                 name=name,
                 key=self.key,
-                removal=self._removal,
+                # A region's bells are rung again (the sweeper), so its queue isn't kept, and the region can be added again.
+                removal=RemovalPolicy.DESTROY if name in bells else self._removal,
                 visibility_seconds=visibility_seconds(settings, name, FUNCTIONS),
             )
             for name in settings.queues()
@@ -148,7 +148,7 @@ class ControlStack(Stack):
                 worker=role.worker,
                 naming=self.naming,
                 key=self.key.key_arn,
-                trusted=pods(self.naming, namespace=WORKERS_NAMESPACE, account=role.worker, region=region),
+                trusted=pods(self.naming, namespace=NAMESPACE, account=role.worker, region=region),
                 region=region,
             )
             for role in ROLES

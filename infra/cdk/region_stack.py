@@ -17,7 +17,6 @@ from constructs import Construct
 
 from infra.cdk.charts import FleetCharts
 from infra.cdk.cluster import FleetCluster
-from infra.cdk.control_stack import WORKERS_NAMESPACE
 from infra.cdk.key import FleetKey
 from infra.cdk.manifests import digest_of, worker_objects
 from infra.cdk.names import Naming
@@ -25,6 +24,7 @@ from infra.cdk.network import ClusterNetwork
 from infra.cdk.nodes import FleetNodes
 from infra.cdk.quotas import QUEUE, quota_objects
 from infra.cdk.settings import Installation, Region
+from infra.pods import NAMESPACE
 from infra.roles import ROLES
 
 ROOT: Final = Path(__file__).parents[2]
@@ -47,7 +47,7 @@ class RegionStack(Stack):
         for addon in self.cluster.add_later():
             addon.node.add_dependency(self.nodes.system)
         known = [
-            self.cluster.role_of_pods(role.worker, namespace=WORKERS_NAMESPACE, role_arn=naming.role_arn(role.worker, region.name))
+            self.cluster.role_of_pods(role.worker, namespace=NAMESPACE, role_arn=naming.role_arn(role.worker, region.name))
             for role in ROLES
             if role.pod
         ]

@@ -9,6 +9,7 @@ import os
 import sys
 from pathlib import Path
 
+from infra.cdk.installed import outdated
 from infra.cdk.omissions import omissions
 from infra.cdk.packages import check
 from infra.cdk.settings import Installation
@@ -16,7 +17,10 @@ from infra.cdk.synthesis import clear, command
 
 
 def synthesize() -> None:
-    """Write the cloud assembly, and what the settings leave out to standard error. Raises FleetError, RuntimeError where CDK refuses."""
+    """Write the cloud assembly, and to standard error what is old and what the settings leave out.
+
+    Raises FleetError, RuntimeError where CDK refuses.
+    """
     installation = Installation.load()
     check()
     from infra.cdk.app import build
@@ -24,7 +28,7 @@ def synthesize() -> None:
     outdir = Path(os.environ.get("CDK_OUTDIR") or "build/cdk.out")
     clear(outdir)
     build(installation, outdir=outdir).synth()
-    for line in omissions(installation):
+    for line in [*outdated(), *omissions(installation)]:
         sys.stderr.write(f"note: {line}\n")
 
 

@@ -6,10 +6,12 @@ import os
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from infra.cdk.installed import CONSTRAINTS, outdated
 from infra.functions import ARCHITECTURE, FUNCTIONS, PYTHON, named
 from infra.lambdas.archives import write
 from infra.lambdas.distributions import HOST, HOST_PYTHON, Target
@@ -171,6 +173,17 @@ def test_who_is_told_and_who_may_look_are_asked_for_where_the_settings_leave_the
     assert done.returncode == 0
     notes = [line.removeprefix("note: ") for line in done.stderr.splitlines()]
     assert [line.rpartition(": set ")[2] for line in notes] == ["alarms.email or alarms.topic_arn", "administrators", "metrics.rollups"]
+
+
+def test_what_the_stacks_are_made_with_is_told_where_it_is_not_what_the_checkout_names(tmp_path):
+    """After an upgrade without `make synth`, which alone installs it."""
+    assert list(outdated()) == []
+    text = CONSTRAINTS.read_text()
+    (tmp_path / "constraints.txt").write_text(text.replace("aws-cdk-lib==", "aws-cdk-lib==9."))
+
+    (told,) = outdated(tmp_path / "constraints.txt")
+    mine = version("aws-cdk-lib")
+    assert told == f"aws-cdk-lib {mine} is installed and constraints.txt has 9.{mine}: `make synth` installs that"
 
 
 def test_a_folder_that_is_no_cloud_assembly_is_left_as_it_is(folder):

@@ -36,24 +36,40 @@ def prepare(fleet: EnforcedFleet, assembly: Assembly, stacks: dict[str, str]) ->
 
 def deploy(fleet: EnforcedFleet, stack: str, template: Json, region: str) -> dict[str, str]:
     """Create a stack and wait for it; its outputs. Raises StackFailedError."""
+    with fleet.client("cloudformation", region) as cloudformation:
+        url = _uploaded(fleet, stack, template, region)
+        cloudformation.create_stack(StackName=stack, TemplateURL=url, Capabilities=["CAPABILITY_NAMED_IAM"], OnFailure="DO_NOTHING")
+        return _settled(cloudformation, stack, "CREATE")
+
+
+def update(fleet: EnforcedFleet, stack: str, template: Json, region: str) -> dict[str, str]:
+    """Give a stack another template and wait for it; its outputs. Raises StackFailedError."""
+    with fleet.client("cloudformation", region) as cloudformation:
+        url = _uploaded(fleet, stack, template, region)
+        cloudformation.update_stack(StackName=stack, TemplateURL=url, Capabilities=["CAPABILITY_NAMED_IAM"])
+        return _settled(cloudformation, stack, "UPDATE")
+
+
+def _uploaded(fleet: EnforcedFleet, stack: str, template: Json, region: str) -> str:
     with fleet.client("s3", region) as s3:
         bucket = f"cdk-hnb659fds-assets-{ACCOUNT}-{region}"
         s3.put_object(Bucket=bucket, Key=f"{stack}.json", Body=json.dumps(template).encode())
-        url = f"{fleet.layout.aws_endpoint}/{bucket}/{stack}.json"
-    with fleet.client("cloudformation", region) as cloudformation:
-        cloudformation.create_stack(StackName=stack, TemplateURL=url, Capabilities=["CAPABILITY_NAMED_IAM"], OnFailure="DO_NOTHING")
-        deadline = time.monotonic() + _SECONDS
-        while (found := cloudformation.describe_stacks(StackName=stack)["Stacks"][0])["StackStatus"] == "CREATE_IN_PROGRESS":
-            if time.monotonic() > deadline:
-                raise StackFailedError(f"{stack} is not there after {_SECONDS:g} s")
-            time.sleep(0.2)
-        if found["StackStatus"] != "CREATE_COMPLETE":
-            why = _failures(cloudformation, stack) or found.get("StackStatusReason")
-            raise StackFailedError(f"{stack}: {found['StackStatus']}: {why}")
-        return {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
+        return f"{fleet.layout.aws_endpoint}/{bucket}/{stack}.json"
+
+
+def _settled(cloudformation: Any, stack: str, what: str) -> dict[str, str]:
+    deadline = time.monotonic() + _SECONDS
+    while (found := cloudformation.describe_stacks(StackName=stack)["Stacks"][0])["StackStatus"].endswith("_IN_PROGRESS"):
+        if time.monotonic() > deadline:
+            raise StackFailedError(f"{stack} is not there after {_SECONDS:g} s")
+        time.sleep(0.2)
+    if found["StackStatus"] != f"{what}_COMPLETE":
+        why = _failures(cloudformation, stack) or found.get("StackStatusReason")
+        raise StackFailedError(f"{stack}: {found['StackStatus']}: {why}")
+    return {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
 
 
 def _failures(cloudformation: Any, stack: str) -> str:
     events = cloudformation.describe_stack_events(StackName=stack)["StackEvents"]
-    failed = [one for one in events if one["ResourceStatus"] == "CREATE_FAILED"]
+    failed = [one for one in events if one["ResourceStatus"].endswith("_FAILED")]
     return "; ".join(f"{one['LogicalResourceId']} ({one['ResourceType']}): {one.get('ResourceStatusReason')}" for one in reversed(failed))

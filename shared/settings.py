@@ -67,6 +67,10 @@ class Settings(BaseSettings):
 
     ready_shards: int = Field(default=1, ge=1, le=64)
     due_shards: int = Field(default=1, ge=1, le=64)
+    """Over how many partitions the entries of `ready` and `due` are written (`shared.store.keys.Layout`),"""
+    ready_shards_read: int | None = Field(default=None, ge=1, le=64)
+    due_shards_read: int | None = Field(default=None, ge=1, le=64)
+    """and in how many they are looked for: as many unless said, never fewer. More, while others write to another number of them."""
 
     max_body_bytes: int = Field(default=6 * 1024 * 1024, ge=1024)
     """The largest request body; AWS Lambda takes 6 MB."""
@@ -184,6 +188,14 @@ class Settings(BaseSettings):
     def _parts(cls, value: object, info: ValidationInfo) -> object:
         separator = ";" if info.field_name == "metrics_exporters" else ","
         return tuple(part.strip() for part in value.split(separator) if part.strip()) if isinstance(value, str) else value
+
+    @field_validator("ready_shards_read", "due_shards_read")
+    @classmethod
+    def _all_that_are_written(cls, value: int | None, info: ValidationInfo) -> int | None:
+        written = str(info.field_name).removesuffix("_read")
+        if value is not None and value < (least := info.data.get(written, value)):
+            raise ValueError(f"must be at least {least}, as many as are written (GPUFLEET_{written.upper()})")
+        return value
 
     @field_validator("eks_clusters")
     @classmethod

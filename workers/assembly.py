@@ -40,7 +40,7 @@ class Core:
 async def assemble(settings: Settings, aws: Aws, *, regions: Sequence[str] | None = None) -> Core:
     """The core over the clients of the control region; `regions` are those whose doorbells it can ring (all, unless said)."""
     clock, ids, chance = SystemClock(), RandomIds(), random.Random()
-    layout = Layout(ready_shards=settings.ready_shards, due_shards=settings.due_shards)
+    layout = Layout.of(settings)
     table = Table(aws.dynamodb, settings.table)
     objects = S3Objects(aws.s3, settings.bucket)
     store = Jobs(table, Specifications(table, objects), layout)

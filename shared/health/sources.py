@@ -61,7 +61,7 @@ class SnapshotScrapes:
 def health_reader(settings: Settings, aws: Aws, clock: Clock, *, scraped: bool = False) -> HealthReader:
     """A reader over the clients of the control region: `dynamodb`, `sqs` and `s3`. `scraped`: a worker reads the GPUs of its regions."""
     table = Table(aws.dynamodb, settings.table)
-    layout = Layout(ready_shards=settings.ready_shards, due_shards=settings.due_shards)
+    layout = Layout.of(settings)
     return HealthReader(
         regions=settings.regions,
         backlogs=Backlogs(table, layout),

@@ -67,13 +67,13 @@ class Backlogs:
 
     async def ready(self, region: str, now: datetime) -> Backlog:
         """The ready list, a job's age being since its submission. Of a longer list than is looked at, the oldest of its best entries."""
-        partitions = [keys.ready_partition(region, shard) for shard in range(self._layout.ready_shards)]
+        partitions = self._layout.ready_partitions(region)
         found, exact = await self._entries(keys.READY_INDEX, partitions)
         return _backlog([submitted_in(item["ready_sk"]) for item in found], exact, now)
 
     async def overdue(self, region: str, now: datetime) -> Backlog:
         """Due marks whose time has passed."""
-        partitions = [keys.due_partition(region, shard) for shard in range(self._layout.due_shards)]
+        partitions = self._layout.due_partitions(region)
         found, exact = await self._entries(keys.DUE_INDEX, partitions, before=sortable(now))
         return _backlog([keys.due_time(item["due_sk"]) for item in found], exact, now)
 

@@ -160,11 +160,11 @@ class Deliveries:
     async def due(self, *, limit: int, after: Mark | None = None) -> list[Mark]:
         """The earliest marks behind `after`, in order, whether or not their time has come: one query a shard."""
         pages = []
-        for shard in range(self._layout.due_shards):
+        for partition in self._layout.deliveries_due():
             page = await self._table.query(
                 index=keys.DUE_INDEX,
                 key_condition="due_pk = :pk AND due_sk > :after",
-                values={":pk": keys.deliveries_due(shard), ":after": _due_order(after) if after is not None else "0"},
+                values={":pk": partition, ":after": _due_order(after) if after is not None else "0"},
                 limit=limit,
             )
             pages.append(page.items)
@@ -185,8 +185,8 @@ class Deliveries:
     async def waiting(self) -> int:
         """How many deliveries are on their way: for the fleet's own health. Reads the marks of all of them."""
         counts = [
-            await self._table.count(index=keys.DUE_INDEX, key_condition="due_pk = :pk", values={":pk": keys.deliveries_due(shard)})
-            for shard in range(self._layout.due_shards)
+            await self._table.count(index=keys.DUE_INDEX, key_condition="due_pk = :pk", values={":pk": partition})
+            for partition in self._layout.deliveries_due()
         ]
         return sum(counts)
 

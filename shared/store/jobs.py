@@ -91,7 +91,7 @@ class Jobs:
 
     async def ready(self, region: str, limit: int) -> list[ReadyEntry]:
         """The best entries of a region's ready list, in order."""
-        partitions = [keys.ready_partition(region, shard) for shard in range(self._layout.ready_shards)]
+        partitions = self._layout.ready_partitions(region)
         return [
             ReadyEntry(
                 job_id=keys.job_id_of(item["pk"]),
@@ -151,7 +151,7 @@ class Jobs:
 
     async def due(self, region: str, limit: int) -> list[tuple[datetime, str | None]]:
         """The earliest due marks of a region, in order; that of the region itself has no job id."""
-        partitions = [keys.due_partition(region, shard) for shard in range(self._layout.due_shards)]
+        partitions = self._layout.due_partitions(region)
         found = await self._first(keys.DUE_INDEX, partitions, limit)
         return [(keys.due_time(item["due_sk"]), keys.job_id_of(item["pk"]) if keys.is_job(item["pk"]) else None) for item in found]
 

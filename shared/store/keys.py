@@ -11,6 +11,7 @@ from datetime import datetime
 from shared.clock import from_sortable, sortable
 from shared.jobs.model import Head
 from shared.jobs.schedule import due_at, in_ready_list, ready_order
+from shared.settings import Settings
 
 HEAD = "HEAD"
 EVENT = "EVENT#"
@@ -37,13 +38,38 @@ class Layout:
     """Over how many partitions the busy keys are spread.
 
     DynamoDB takes 1,000 writes a second on one partition key. A job writes to `ready` twice and to `due` four times; one shard carries
-    about 250 jobs a second and region. Raise the number at the readers first, then at the writers. Counters are spread so that
-    transactions that run at the same time seldom meet on one item (a meeting is a TransactionConflict, and tried again).
+    about 250 jobs a second and region. Every process writes and reads: for another number all are told to read the larger one first
+    (`ready_shards_read`, `due_shards_read`), then to write the other. Counters are spread so that transactions that run at the same time
+    seldom meet on one item (a meeting is a TransactionConflict, and tried again).
     """
 
     ready_shards: int = 1
     due_shards: int = 1
+    ready_shards_read: int | None = None
+    due_shards_read: int | None = None
     counter_shards: int = 16
+
+    @classmethod
+    def of(cls, settings: Settings) -> Layout:
+        """As an installation says."""
+        return cls(
+            ready_shards=settings.ready_shards,
+            due_shards=settings.due_shards,
+            ready_shards_read=settings.ready_shards_read,
+            due_shards_read=settings.due_shards_read,
+        )
+
+    def ready_partitions(self, region: str) -> list[str]:
+        """Where a region's ready entries may stand."""
+        return [ready_partition(region, shard) for shard in range(self.ready_shards_read or self.ready_shards)]
+
+    def due_partitions(self, region: str) -> list[str]:
+        """Where a region's due marks may stand."""
+        return [due_partition(region, shard) for shard in range(self.due_shards_read or self.due_shards)]
+
+    def deliveries_due(self) -> list[str]:
+        """Where due marks of deliveries may stand."""
+        return [deliveries_due(shard) for shard in range(self.due_shards_read or self.due_shards)]
 
 
 def job(job_id: str) -> str:

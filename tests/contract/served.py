@@ -121,7 +121,7 @@ class ServedRegion:
             finished_at=now,
             reason="made up",
         )
-        self.run(_refailed(Deliveries(self.core.table, Layout(due_shards=self.settings.due_shards)), delivery))
+        self.run(_refailed(Deliveries(self.core.table, Layout.of(self.settings)), delivery))
 
     def _report(self, client: httpx.Client) -> None:
         if "KNOWN-REPORT" not in self.things:

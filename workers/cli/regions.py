@@ -45,9 +45,7 @@ def drain(
     reason: Reason = None,
     move: Annotated[bool, typer.Option("--move/--keep", help="Move queued jobs that may run anywhere, or keep them waiting.")] = True,
     interrupt: Annotated[bool, typer.Option("--interrupt", help="Stop what runs; it starts again, and loses no attempt.")] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Until nothing is at work there and nothing can come: 10 s at least.")
-    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Until nothing is at work there and nothing can come: 10 s at least.")] = False,
     api: Api = API,
     key: Key = None,
     as_json: AsJson = False,

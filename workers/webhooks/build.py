@@ -60,7 +60,7 @@ async def build(
     """The parts over the clients of the control region. Raises NotFoundError where a queue is missing (bootstrap makes it)."""
     clock, ids, chance = SystemClock(), RandomIds(), random.Random()
     table = Table(aws.dynamodb, settings.table)
-    deliveries = Deliveries(table, Layout(due_shards=settings.due_shards))
+    deliveries = Deliveries(table, Layout.of(settings))
     webhooks = Webhooks(table)
     queue = await Queue.open(aws.sqs, settings.events_queue)
     secrets = SigningSecrets(Secrets(aws.secretsmanager, prefix=settings.secrets), clock)

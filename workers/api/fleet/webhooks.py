@@ -201,7 +201,7 @@ async def _told(core: Core, webhook: Webhook) -> WebhookAnswer:
 
 
 def _deliveries(core: Core) -> Deliveries:
-    return Deliveries(core.table, Layout(due_shards=core.settings.due_shards))
+    return Deliveries(core.table, Layout.of(core.settings))
 
 
 def _administration(core: Core) -> Administration:

@@ -34,9 +34,21 @@ async def write(table, layout, *, since, count=20):
     """Jobs of a writer, each ready and due; their ids in order."""
     heads = [
         Head(
-            **{"id": RandomIds().job(), "name": "train", "namespace": "gco-jobs", "region": REGION, "state": State.QUEUED, "priority": 0},
-            **{"revision": 1, "fence": 0, "spec_version": 1, "spec_hash": "x", "gpus": 0, "stamp": "0" * 16},
-            **{"submitted_at": at, "updated_at": at, "ring_at": at + timedelta(hours=1)},
+            id=RandomIds().job(),
+            name="train",
+            namespace="gco-jobs",
+            region=REGION,
+            state=State.QUEUED,
+            priority=0,
+            revision=1,
+            fence=0,
+            spec_version=1,
+            spec_hash="x",
+            gpus=0,
+            stamp="0" * 16,
+            submitted_at=at,
+            updated_at=at,
+            ring_at=at + timedelta(hours=1),
         )
         for at in (since + timedelta(seconds=number) for number in range(count))
     ]

@@ -99,7 +99,7 @@ CONDITIONS: Final = (
     Condition(
         name="throttles",
         meaning="DynamoDB (the table or an index of it) or Lambda refuses requests.",
-        action="Table: a partition that is too busy, raise `GPUFLEET_READY_SHARDS` (readers first). Lambda: the account's concurrency.",
+        action="`ready`, `due`: more shards, read (`GPUFLEET_READY_SHARDS_READ`) before written. Lambda: the account's concurrency.",
     ),
     Condition(
         name="costs",

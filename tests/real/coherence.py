@@ -46,9 +46,9 @@ def _partitions(core: Core, region: str, attribute: str) -> set[str]:
     """Partitions in which nothing may stand that isn't expected there."""
     match attribute:
         case "ready_pk":
-            return {keys.ready_partition(region, shard) for shard in range(core.layout.ready_shards)}
+            return set(core.layout.ready_partitions(region))
         case "due_pk":
-            return {keys.due_partition(region, shard) for shard in range(core.layout.due_shards)}
+            return set(core.layout.due_partitions(region))
         case "state_pk":
             return {keys.state_partition(region, state) for state in State}
         case _:

@@ -81,6 +81,15 @@ def test_the_settings_that_the_project_comes_with_hold():
         ({"environment": {"GPUFLEET_REDY_SHARDS": "4"}}, "/environment/GPUFLEET_REDY_SHARDS", "4", "must be a setting of"),
         ({"environment": {"TABLE": "4"}}, "/environment/TABLE", "TABLE", "must be the name of a variable"),
         ({"environment": {"GPUFLEET_READY_SHARDS": "many"}}, "/environment/GPUFLEET_READY_SHARDS", "many", "must be a whole number"),
+        *(
+            (
+                {"environment": {f"GPUFLEET_{name}_SHARDS": "4", f"GPUFLEET_{name}_SHARDS_READ": "3"}},
+                f"/environment/GPUFLEET_{name}_SHARDS_READ",
+                "3",
+                f"must be at least 4, as many as are written (GPUFLEET_{name}_SHARDS)",
+            )
+            for name in ("READY", "DUE")
+        ),
         ({"environment": {"GPUFLEET_RATE_LIMIT": "9"}}, "/environment/GPUFLEET_RATE_LIMIT", "9", "API Gateway throttles (api.rate"),
         ({"environment": {"GPUFLEET_METRICS_SECONDS": "600"}}, "/environment/GPUFLEET_METRICS_SECONDS", "600", "each minute"),
         ({"environment": {"GPUFLEET_LEASE_SECONDS": "inf"}}, "/environment/GPUFLEET_LEASE_SECONDS", "inf", "must be a finite number"),

@@ -11,9 +11,11 @@ from shared.jobs.states import State
 from shared.settings import Settings
 from shared.store import items, keys
 from shared.store.backlogs import Backlogs
+from shared.store.deliveries import Deliveries
 from shared.store.jobs import Jobs
 from shared.store.specifications import Specifications
 from shared.store.table import Table
+from shared.webhooks.deliveries import Delivery, DeliveryState
 
 REGION = "us-east-1"
 START = datetime(2026, 11, 30, 8, tzinfo=UTC)
@@ -57,6 +59,23 @@ async def write(table, layout, *, since, count=20):
     return [head.id for head in heads]
 
 
+def delivery(at):
+    """One that waits until a time, of a job of its own."""
+    return Delivery(
+        webhook_id="wh-1",
+        job_id=RandomIds().job(),
+        number=1,
+        type="job.completed",
+        namespace="gco-jobs",
+        at=at,
+        state=DeliveryState.PENDING,
+        stamp="s",
+        created_at=at,
+        deadline=at + timedelta(days=1),
+        next_at=at,
+    )
+
+
 @pytest.mark.parametrize("written", [FEW, MANY], ids=["as-before", "as-raised"])
 async def test_whoever_reads_more_finds_what_is_written_to_fewer_and_to_as_many(table, written):
     """The first deployment of a raise, and the last but one of a lowering: writers of both numbers are at work beside such readers."""
@@ -71,6 +90,20 @@ async def test_whoever_reads_more_finds_what_is_written_to_fewer_and_to_as_many(
     backlogs = Backlogs(table, readers)
     now = START + timedelta(hours=9)
     assert (await backlogs.ready(REGION, now)).count == (await backlogs.overdue(REGION, now)).count == 40
+
+
+@pytest.mark.parametrize("written", [FEW, MANY], ids=["as-before", "as-raised"])
+async def test_deliveries_are_found_and_counted_whoever_wrote_them(table, written):
+    readers = Deliveries(table, layout(**written, **MORE_READ))
+    for shards in (FEW, MANY):
+        writers = Deliveries(table, layout(**shards, **MORE_READ))
+        for at in (START + timedelta(seconds=number) for number in range(20)):
+            await writers.create(delivery(at))
+
+    marks = await readers.due(limit=100)
+
+    assert [mark.at for mark in marks] == sorted(mark.at for mark in marks)
+    assert len(marks) == len({mark.key for mark in marks}) == await readers.waiting() == 40
 
 
 async def test_whoever_reads_fewer_would_miss_some(table):
